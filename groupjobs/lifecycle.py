@@ -91,6 +91,7 @@ class Seen:
     ahead: int | None
     held: bool
     version: int
+    order: int = 0
 
     @property
     def must_be_alone(self) -> bool:

@@ -1,0 +1,33 @@
+"""What somebody set on a group: holds and overrides, with a version that grows at each change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db.models import F
+from django.db.models.functions import Now
+
+from groupjobs.ledger.database import alias, one_commit
+
+if TYPE_CHECKING:
+    from groupjobs.models import JobGroup
+
+
+def set_hold(queue: str, group: str, held: bool, reason: str = "", by: str = "") -> JobGroup | None:
+    """Hold or open a group ('' is the whole queue). None when it was so already; else its row, with the new version."""
+    from groupjobs.models import JobGroup
+
+    groups = JobGroup.objects.using(alias())
+    with one_commit():
+        groups.get_or_create(queue=queue, group=group)
+        changed = groups.filter(queue=queue, group=group, held=not held).update(
+            held=held, reason=reason[:255], by=by[:150], since=Now(), version=F("version") + 1
+        )
+        return groups.get(queue=queue, group=group) if changed else None
+
+
+def group_row(queue: str, group: str) -> JobGroup | None:
+    """The row of a group, if somebody ever set something on it."""
+    from groupjobs.models import JobGroup
+
+    return JobGroup.objects.using(alias()).filter(queue=queue, group=group).first()

@@ -1,0 +1,95 @@
+"""Named SQL blocks, written once and spelt for each database.
+
+Raw SQL, because a batch is begun and settled with one statement that carries other values for each
+run (`UPDATE ... FROM`), which Django's ORM can only say as a slow CASE WHEN.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Final
+
+from django.conf import settings
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+RUN: Final = "groupjobs_jobrun"
+GROUP: Final = "groupjobs_jobgroup"
+
+_NOW: Final = {
+    "postgresql": "statement_timestamp()",
+    "sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now'{local})",
+    "mysql": "{utc}(6)",
+}
+_SECONDS_UNTIL: Final = {
+    "postgresql": "extract(epoch from {column} - statement_timestamp())::float8",
+    "sqlite": "(julianday({column}) - julianday('now'{local})) * 86400.0",
+    "mysql": "timestampdiff(microsecond, {utc}(6), {column}) / 1e6",
+}
+_TYPES: Final = {
+    "postgresql": {"int": "bigint", "bool": "boolean", "text": "text"},
+    "mysql": {"int": "BIGINT", "bool": "TINYINT", "text": "LONGTEXT"},
+}
+
+
+def _spell(template: str, **names: str) -> str:
+    local = "" if settings.USE_TZ else ", 'localtime'"
+    utc = "utc_timestamp" if settings.USE_TZ else "now"
+    return template.format(local=local, utc=utc, **names)
+
+
+def now(vendor: str) -> str:
+    """The database's own clock, as the columns of the tables hold it."""
+    return _spell(_NOW[vendor])
+
+
+def seconds_until(vendor: str, column: str) -> str:
+    """Seconds from the database's now to a timestamp column; NULL when that is NULL."""
+    return _spell(_SECONDS_UNTIL[vendor], column=column)
+
+
+def quoted(template: str, connection: BaseDatabaseWrapper) -> str:
+    """Quote the two column names that SQL reserves: `[group]` and `[order]`."""
+    quote = connection.ops.quote_name
+    return template.replace("[group]", quote("group")).replace("[order]", quote("order"))
+
+
+def members(connection: BaseDatabaseWrapper, column: str, values: Sequence[int]) -> tuple[str, list[Any]]:
+    """A condition "column is one of values" and its parameters; one plan for any length on PostgreSQL."""
+    if connection.vendor == "postgresql":
+        return f"{column} = any(%s)", [list(values)]
+    return f"{column} in ({','.join(['%s'] * len(values))})", list(values)
+
+
+Columns = tuple[tuple[str, str], ...]
+
+
+@cache
+def update_from(vendor: str, assignments: str, columns: Columns, condition: str) -> str:
+    """One UPDATE of runs `r` from a list `b`, whose columns are (name, kind) pairs; kinds: int, bool, text.
+
+    The list travels as arrays on PostgreSQL and as one JSON parameter elsewhere. Columns of `b` must
+    not be called like columns of `r` that are assigned: MariaDB could not tell them apart.
+    """
+    if vendor == "postgresql":
+        arrays = ", ".join(f"%s::{_TYPES[vendor][kind]}[]" for _, kind in columns)
+        source = f"unnest({arrays}) as b({', '.join(name for name, _ in columns)})"
+        return f"update {RUN} as r set {assignments} from {source} where {condition}"
+    if vendor == "sqlite":
+        picks = ", ".join(f"json_extract(value, '$[{n}]') as {name}" for n, (name, _) in enumerate(columns))
+        return f"update {RUN} as r set {assignments} from (select {picks} from json_each(%s)) as b where {condition}"
+    paths = ", ".join(f"{name} {_TYPES[vendor][kind]} path '$[{n}]'" for n, (name, kind) in enumerate(columns))
+    return f"update {RUN} as r join json_table(%s, '$[*]' columns({paths})) as b on {condition} set {assignments}"
+
+
+def json_value(vendor: str, column: str) -> str:
+    """A text column of `b` as a value for a JSON column of `r`."""
+    return f"{column}::jsonb" if vendor == "postgresql" else column
+
+
+def list_parameters(vendor: str, rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """The parameters of `update_from` for these rows; at least one row."""
+    if vendor == "postgresql":
+        return [list(column) for column in zip(*rows, strict=True)]
+    return [json.dumps([list(row) for row in rows])]
