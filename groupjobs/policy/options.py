@@ -1,0 +1,115 @@
+"""The options of a job: their defaults, and the check of each value's type and range."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from typing import Any, Final
+
+from groupjobs.errors import Refused
+from groupjobs.policy.rules import RULES, seconds
+
+logger = logging.getLogger("groupjobs")
+
+Backoff = float | tuple[float, ...] | Callable[[int], float | timedelta]
+
+FIRST_PAUSE: Final = 2.0  # seconds after the first failure, doubled by each further one
+LONGEST_PAUSE: Final = 600.0  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The normalised options of a job, or of one `using()` of it. Durations are in seconds.
+
+    `group` is a template or a callable, `literal_group` what `using(group=...)` gave ('' for ungrouped).
+    """
+
+    queue_name: str = "default"
+    priority: int = 0
+    run_after: datetime | None = None
+    group: str | Callable[..., Any] | None = None
+    literal_group: str | None = None
+    order: int = 0
+    max_attempts: int = 1
+    retry_on: tuple[type[Exception], ...] = (Exception,)
+    backoff: Backoff | None = None
+    on_retry: str = "block"
+    max_losses: int = 2
+    after_failure: str = "continue"
+    atomic: bool = False
+    time_limit: float | None = None
+    soft_time_limit: float | None = None
+    expires: float | datetime | None = None
+    dedup: str | Callable[..., Any] | None = None
+    on_duplicate: str = "skip"
+    on_abandoned: Callable[..., Any] | None = None
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    takes_context: bool = False
+
+
+OPTIONS: Final = ("name", "aliases", *(option.name for option in fields(Policy) if option.name != "literal_group"))
+
+# Read from the code by the worker, so they belong to the job and not to one call of it.
+WORKER_OPTIONS: Final = frozenset({"retry_on", "backoff", "on_abandoned", "takes_context", "name", "aliases"})
+
+
+def validate(job: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options normalised (lists to tuples, durations to seconds), or Refused naming option and job."""
+    normal = {name: _checked(job, name, value) for name, value in options.items()}
+    hard, soft = normal.get("time_limit"), normal.get("soft_time_limit")
+    if hard is not None and soft is not None and soft >= hard:
+        problem = f"soft_time_limit ({soft:g} s) must be shorter than time_limit ({hard:g} s)"
+        raise Refused(problem, job=job, subject="soft_time_limit")
+    return normal
+
+
+def _checked(job: str, name: str, value: Any) -> Any:
+    rule = RULES.get(name)
+    if rule is None:
+        raise Refused(f"there is no option {name!r};{suggestion(name, OPTIONS)}", job=job, subject=name)
+    try:
+        return rule(value)
+    except ValueError as error:
+        given = f", not {_short(value)}" if str(error).startswith("must") else ""
+        raise Refused(f"{name} {error}{given}", job=job, subject=name) from None
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 100 else shown[:100] + "..."
+
+
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """' did you mean ...?' for a name that is close to a known one, else the known ones; '' when there is none."""
+    names = sorted(known)
+    close = get_close_matches(str(name), names, n=1) or get_close_matches(str(name).lower(), names, n=1)
+    if close:
+        return f" did you mean {close[0]!r}?"
+    return f" known are {', '.join(names)}" if names else ""
+
+
+def retry_delay(policy: Policy, failures: int) -> float:
+    """Seconds to wait before the next try, after this many failed ones (from 1).
+
+    A sequence's last value serves all later failures. A callable that raises or answers no duration
+    is logged and replaced by the default, which doubles from 2 s to 600 s, half of it random.
+    """
+    backoff = policy.backoff
+    try:
+        if callable(backoff):
+            backoff = seconds(backoff(failures))
+    except Exception:
+        logger.exception("A job's backoff gave no duration; the default is used.")
+        backoff = None
+    if isinstance(backoff, tuple):
+        backoff = backoff[min(failures, len(backoff)) - 1]
+    return _default_delay(failures) if backoff is None else seconds(backoff)
+
+
+def _default_delay(failures: int) -> float:
+    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 32))
+    return pause / 2 + random.uniform(0, pause / 2)

@@ -1,0 +1,34 @@
+"""Signals of groupjobs, for logs, metrics and a project's own receivers.
+
+Sender is always `groupjobs.models.JobRun`, except for `publication_failed`. They are sent with
+`send_robust` after the row is written, in the process that wrote it: a receiver that raises changes
+nothing, and one that is slow slows the queue. Receivers take `**kwargs`; arguments may be added.
+"""
+
+from django.dispatch import Signal
+
+# The row says RUNNING and the handler is about to start. Arguments: run (lifecycle.Seen), queue, worker.
+run_begun = Signal()
+
+# The row says SUCCEEDED. Arguments: run (int), queue, job, seconds (of the handler).
+run_succeeded = Signal()
+
+# The row says FAILED. Arguments: run (int), queue, job, seconds, error (the class's dotted name), reason.
+run_failed = Signal()
+
+# An attempt failed and the run waits for another. Arguments: run (int), queue, job, delay (seconds), error.
+run_retried = Signal()
+
+# An attempt ended as a ghost. Arguments: run (int), queue, job, worker (the dead one), counted (bool).
+run_lost = Signal()
+
+# The row says CANCELLED. Arguments: run (int), queue, job, reason.
+run_cancelled = Signal()
+
+# The queue gave a run up. Arguments: run (models.JobRun), reason. Sent at least once for each
+# abandonment, until every receiver and the job's `on_abandoned` have returned without an error.
+run_abandoned = Signal()
+
+# Committed runs could not be told to Redis; they are flagged and a sweep publishes them.
+# Sender: None. Arguments: queue, runs (list of int), error (exception, or None while the breaker is open).
+publication_failed = Signal()
