@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from groupjobs import lifecycle
@@ -64,7 +65,7 @@ class JobRun(models.Model):
     unpublished = models.BooleanField(default=False)
     worker = models.CharField(_("worker"), max_length=255, blank=True, default="")
     consumer = models.CharField(_("consumer"), max_length=40, blank=True, default="")
-    enqueued_at = models.DateTimeField(_("enqueued at"))
+    enqueued_at = models.DateTimeField(_("enqueued at"), db_default=Now())
     started_at = models.DateTimeField(_("started at"), null=True, blank=True)
     last_attempted_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)

@@ -8,6 +8,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from groupjobs.ledger.database import alias, one_commit
+from groupjobs.ledger.transitions import transit
+from groupjobs.lifecycle import READY
 
 if TYPE_CHECKING:
     from groupjobs.models import JobGroup
@@ -31,3 +33,13 @@ def group_row(queue: str, group: str) -> JobGroup | None:
     from groupjobs.models import JobGroup
 
     return JobGroup.objects.using(alias()).filter(queue=queue, group=group).first()
+
+
+def cancel_waiting(queue: str, group: str, reason: str, limit: int) -> list[tuple[int, int]]:
+    """Cancel up to `limit` READY runs of a group; answers their (id, life)."""
+    from groupjobs.models import JobRun
+
+    waiting = JobRun.objects.using(alias()).filter(queue=queue, group=group, status=READY).order_by("id")
+    page = list(waiting.values_list("id", "fence", "life")[:limit])
+    with one_commit():
+        return [(run, life) for run, fence, life in page if transit("cancel", run, READY, fence, reason=reason)]

@@ -31,3 +31,11 @@ def flag_unpublished(runs: Sequence[int], flag: bool = True) -> None:
     for start in range(0, len(runs), THOUSAND):
         rows = JobRun.objects.using(alias()).filter(pk__in=runs[start : start + THOUSAND], status__in=LIVE)
         rows.filter(unpublished=not flag).update(unpublished=flag)
+
+
+def rows(runs: Sequence[int]) -> list[JobRun]:
+    """The live rows of these runs, whole."""
+    from groupjobs.lifecycle import LIVE
+    from groupjobs.models import JobRun
+
+    return list(JobRun.objects.using(alias()).filter(pk__in=runs, status__in=LIVE))

@@ -27,7 +27,8 @@ class Settlement:
     """What one attempt came to. `transition` names the edge; `result` is JSON text.
 
     `delay`: seconds until a retry; `yields`: the group does not wait for it. `failed`: one try of
-    `max_attempts` is used up. `attempt` is logged when the attempt did not end in success.
+    `max_attempts` is used up. `holds` is why the handler asked to hold its group. `committed`: an atomic run
+    has written it already. `attempt` is logged when the attempt did not end in success.
     """
 
     run: int
@@ -40,6 +41,8 @@ class Settlement:
     yields: bool = False
     failed: bool = False
     tried: bool = True
+    holds: str = ""
+    committed: bool = False
     attempt: Attempt | None = None
 
 

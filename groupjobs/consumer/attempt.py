@@ -1,0 +1,174 @@
+"""One attempt: call the handler in a clean context, and say in plain data what came of it."""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import logging
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from asgiref.sync import async_to_sync
+from django.db import connections, transaction
+
+from groupjobs import ledger, policy
+from groupjobs.consumer.batch import Item
+from groupjobs.errors import Cancel, Hold, LeaseLost, Retry
+from groupjobs.ledger import Attempt, Settlement
+
+logger = logging.getLogger("groupjobs")
+
+MakeContext = Callable[[Item], Any]
+LONGEST_TEXT: Final = 100_000  # characters of a message or traceback that a row keeps
+
+
+class LateCommit(Exception):
+    """The run's row is no longer under this attempt's fence: its handler's writes must not be committed."""
+
+
+class BadResult(TypeError):
+    """A handler's return value is no JSON."""
+
+
+def attempt(item: Item, make_context: MakeContext) -> Settlement:
+    """Run the handler of an item to its end. Handlers' exceptions come back as outcomes.
+
+    LeaseLost, SystemExit and KeyboardInterrupt are raised: the attempt has no outcome of its own.
+    An atomic run is settled inside its own transaction; its settlement then says `committed`.
+    """
+    call = _call(item, make_context)
+    clean = contextvars.Context()
+    try:
+        return clean.run(_atomic, item, call) if item.row.atomic else _plain(item, clean, call)
+    except Retry as asked:
+        return _after_failure(item, asked, delay=asked.after)
+    except Cancel as asked:
+        return Settlement(item.run, _fence(item), "cancel", reason=str(asked.reason)[:255])
+    except Hold as asked:
+        return Settlement(item.run, _fence(item), "retry", tried=False, holds=str(asked.reason)[:255] or "asked")
+    except LateCommit:
+        raise LeaseLost from None
+    except Exception as error:
+        return _failed(item, error)
+
+
+def _fence(item: Item) -> int:
+    return item.reservation.fence
+
+
+def _call(item: Item, make_context: MakeContext) -> Callable[[], Any]:
+    handler = item.handler
+    assert handler is not None
+    function = async_to_sync(handler.func) if handler.is_async else handler.func
+    args = [make_context(item), *item.args] if handler.takes_context else item.args
+    return lambda: function(*args, **item.kwargs)
+
+
+def _plain(item: Item, clean: contextvars.Context, call: Callable[[], Any]) -> Settlement:
+    item.interruptible = True
+    try:
+        value = clean.run(call)
+    finally:
+        item.interruptible = False
+    return _succeeded(item, value)
+
+
+def _succeeded(item: Item, value: Any) -> Settlement:
+    left_open = [connection for connection in connections.all(initialized_only=True) if _left_open(connection)]
+    for connection in left_open:
+        connection.close()
+    if left_open:
+        raise transaction.TransactionManagementError("The handler returned with a transaction left open.")
+    return Settlement(item.run, _fence(item), "succeed", result=result_text(value))
+
+
+def _left_open(connection: Any) -> bool:
+    return connection.connection is not None and (connection.in_atomic_block or not connection.get_autocommit())
+
+
+def result_text(value: Any) -> str | None:
+    """A return value as JSON text, or BadResult: what a row would not give back is refused here."""
+    if value is None:
+        return None
+    try:
+        policy.json_checked("result", [value], {})
+        return json.dumps(value, allow_nan=False)
+    except (ValueError, TypeError) as error:
+        raise BadResult(f"The return value is no JSON: {error}") from error
+
+
+def _atomic(item: Item, call: Callable[[], Any]) -> Settlement:
+    """The handler's writes and its terminal row are one commit; zero rows at the end roll it back."""
+    settled: Settlement | None = None
+    try:
+        with transaction.atomic(using=ledger.alias(), durable=True):
+            value = call()
+            settled = Settlement(item.run, _fence(item), "succeed", result=result_text(value))
+            if ledger.settle([settled])[item.run].word != ledger.SETTLED:
+                raise LateCommit
+    except LateCommit:
+        raise
+    except Exception:
+        if settled is None or not _committed(item):
+            raise
+        logger.exception("Run %s is committed; what followed its commit failed.", item.run)
+    assert settled is not None
+    return replace(settled, committed=True)
+
+
+def _committed(item: Item) -> bool:
+    """After an error at COMMIT its reply may be lost: the row tells. Terminal under my fence is done."""
+    ledger.forget_connection()
+    status, fence = ledger.read([item.run]).get(item.run, ("", 0))
+    return status == "SUCCEEDED" and fence == _fence(item)
+
+
+def _failed(item: Item, error: Exception) -> Settlement:
+    handler = item.handler
+    again = handler is not None and isinstance(error, handler.policy.retry_on)
+    return _after_failure(item, error, again=again)
+
+
+def _after_failure(item: Item, error: BaseException, *, again: bool = True, delay: Any = None) -> Settlement:
+    """One try is used up: another one after a back-off, or FAILED."""
+    handler, row = item.handler, item.row
+    assert handler is not None
+    logger.error(
+        "%s (run %s, attempt %s) failed", handler.name, item.run, item.attempt, exc_info=error, extra=_labels(item)
+    )
+    found = described(error)
+    log = Attempt(
+        item.run, _fence(item), "failed", row.life, found["class"], found["message"], found["traceback"], row.worker
+    )
+    failures = row.failures + 1
+    base = Settlement(item.run, _fence(item), "fail", error=found, failed=True, attempt=log)
+    if not again or failures >= row.max_attempts:
+        return base
+    seconds = policy.retry_delay(handler.policy, failures) if delay is None else _seconds(delay)
+    return replace(base, transition="retry", delay=seconds, yields=row.on_retry == "yield")
+
+
+def _seconds(delay: Any) -> float:
+    return max(0.0, delay.total_seconds() if hasattr(delay, "total_seconds") else float(delay))
+
+
+def _labels(item: Item) -> dict[str, Any]:
+    return {"run": item.run, "group": item.row.group, "job": item.row.job, "fence": _fence(item)}
+
+
+def described(error: BaseException) -> dict[str, str]:
+    """An exception as text that every database takes: no NUL, no lone surrogate."""
+    kind = type(error)
+    text = "".join(traceback.format_exception(error))
+    return {
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        "message": plain(str(error)),
+        "traceback": plain(text[-LONGEST_TEXT:]),
+    }
+
+
+def plain(text: str) -> str:
+    """Text without what databases refuse: NUL becomes its escape, lone surrogates theirs."""
+    return text[:LONGEST_TEXT].replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()

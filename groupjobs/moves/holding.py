@@ -1,0 +1,64 @@
+"""Hold and open groups: the row first, with a version that grows; Redis ignores an older version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groupjobs import bell, ledger
+from groupjobs.moves.publishing import REDIS_ERRORS, outage
+from groupjobs.moves.withdrawing import withdraw
+from groupjobs.store import store_for
+
+if TYPE_CHECKING:
+    from groupjobs.models import JobGroup as Group
+else:
+    Group = object
+
+PAGE = 500
+
+
+def hold_row(queue: str, group: str, reason: str, by: str = "") -> Group | None:
+    """Write that a group is held; None when it was held already. Redis is told with `tell`."""
+    return ledger.set_hold(queue, group, True, reason, by)
+
+
+def tell(row: Group) -> bool:
+    """Tell Redis what the row says. False when Redis is down: the sweep mirrors it later."""
+    rate = (row.rate_count, row.rate_seconds) if row.rate_count and row.rate_seconds else None
+    try:
+        store_for(row.queue).hold(row.group, row.version, row.held, row.group_concurrency, rate)
+    except REDIS_ERRORS as error:
+        outage.failed(error, "holds are in the database and will be mirrored when it is back")
+        return False
+    if not row.held:
+        bell.ring(row.queue)
+    return True
+
+
+def hold(queue: str, group: str, reason: str = "", by: str = "") -> bool:
+    """Stop a group ('' is the whole queue) until somebody resumes it. False when it was held already."""
+    row = hold_row(queue, group, reason, by)
+    return row is not None and (tell(row) or True)
+
+
+def resume(queue: str, group: str, by: str = "") -> bool:
+    """Open a held group, or with '' the whole queue. False when it was open already."""
+    row = ledger.set_hold(queue, group, False, "", by)
+    return row is not None and (tell(row) or True)
+
+
+def remind(queue: str, group: str) -> None:
+    """Tell Redis again what the row of a group says, after it served a group that is held."""
+    row = ledger.group_row(queue, group)
+    if row is not None:
+        tell(row)
+
+
+def cancel_line(queue: str, group: str, reason: str) -> int:
+    """Cancel every waiting run of a held group, page by page, then open it. Answers how many."""
+    count = 0
+    while page := ledger.cancel_waiting(queue, group, reason, PAGE):
+        withdraw(queue, [(run, group, life) for run, life in page])
+        count += len(page)
+    resume(queue, group)
+    return count

@@ -1,0 +1,108 @@
+"""Settle: rows in one commit first, then what Redis is told of each lease with the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from groupjobs import ledger
+from groupjobs.ledger import Answer, Settlement
+from groupjobs.lifecycle import Seen
+from groupjobs.moves import holding
+from groupjobs.store import Outcome
+
+Item = tuple[Seen, Settlement]
+ENDS_IN_FAILURE: Final = frozenset({"fail", "abandon"})
+
+
+def settle(queue: str, items: Sequence[Item]) -> dict[int, Outcome]:
+    """Write the outcomes of a batch and answer what to tell Redis of each run.
+
+    A connection-class error is raised: the leases stay, and the caller tries again. Any other error
+    is one bad value: the runs are settled one by one, and the offender ends FAILED.
+    """
+    if not items:
+        return {}
+    try:
+        answers, holds = _write(queue, items)
+    except ledger.CONNECTION_ERRORS:
+        raise
+    except Exception:
+        answers, holds = _write_one_by_one(queue, items)
+    for hold in holds:
+        holding.tell(hold)
+    _cancel_lines(queue, items, answers)
+    return {s.run: outcome(s, answers[s.run]) for _, s in items}
+
+
+def _write(queue: str, items: Sequence[Item]) -> tuple[dict[int, Answer], list[holding.Group]]:
+    with ledger.one_commit():
+        answers = ledger.settle([settlement for _, settlement in items])
+        return answers, _hold_groups(queue, items, answers)
+
+
+def _hold_groups(queue: str, items: Sequence[Item], answers: dict[int, Answer]) -> list[holding.Group]:
+    """`after_failure`: the hold is written in the same commit as the failure that causes it."""
+    holds = []
+    for row, settlement in items:
+        if row.group and answers[row.id].word == ledger.SETTLED and _stops_its_group(row, settlement):
+            holds.append(holding.hold_row(queue, row.group, _why(row, settlement)))
+    return [hold for hold in holds if hold is not None]
+
+
+def _stops_its_group(row: Seen, settlement: Settlement) -> bool:
+    if settlement.holds:
+        return True
+    return settlement.transition in ENDS_IN_FAILURE and row.after_failure in ("hold", "cancel")
+
+
+def _why(row: Seen, settlement: Settlement) -> str:
+    if settlement.holds:
+        return settlement.holds
+    return f"after_failure={row.after_failure}: run {row.id} ended"
+
+
+def _cancel_lines(queue: str, items: Sequence[Item], answers: dict[int, Answer]) -> None:
+    for row, settlement in items:
+        ended = settlement.transition in ENDS_IN_FAILURE and answers[row.id].word == ledger.SETTLED
+        if ended and row.group and row.after_failure == "cancel":
+            holding.cancel_line(queue, row.group, f"run {row.id} of the group ended in failure")
+
+
+def _write_one_by_one(queue: str, items: Sequence[Item]) -> tuple[dict[int, Answer], list[holding.Group]]:
+    answers: dict[int, Answer] = {}
+    holds: list[holding.Group] = []
+    for item in items:
+        try:
+            answer, held = _write(queue, [item])
+        except ledger.CONNECTION_ERRORS:
+            raise
+        except Exception as error:
+            answer, held = _write(queue, [(item[0], _refused(item[1], error))])
+        answers |= answer
+        holds += held
+    return answers, holds
+
+
+def _refused(settlement: Settlement, error: Exception) -> Settlement:
+    """The database would not take this outcome: the run ends FAILED, and says why."""
+    name = f"{type(error).__module__}.{type(error).__qualname__}"
+    text = f"The outcome could not be stored: {error}".encode("ascii", "backslashreplace").decode().replace("\0", "")
+    failure = {"class": name, "message": text, "traceback": ""}
+    attempt = ledger.Attempt(settlement.run, settlement.fence, "failed", error_class=name, message=text)
+    return replace(
+        settlement, transition="fail", result=None, reason="", error=failure, failed=True, tried=True, attempt=attempt
+    )
+
+
+def outcome(settlement: Settlement, answer: Answer) -> Outcome:
+    """What Redis is told of a lease, from how its row took the settlement."""
+    if answer.word == ledger.LATE:
+        return Outcome(settlement.run, settlement.fence, "back", fence_to=answer.fence)
+    if answer.word == ledger.GONE or answer.status not in ("READY", "RUNNING"):
+        return Outcome(settlement.run, settlement.fence, "done")
+    if settlement.transition == "retry":
+        delay = round(settlement.delay * 1000)
+        return Outcome(settlement.run, settlement.fence, "retry", delay_ms=delay, yields=settlement.yields)
+    return Outcome(settlement.run, settlement.fence, "back")
