@@ -1,57 +1,11 @@
-"""The life of a run: its statuses, the named transitions between them, and the pure decisions.
-
-Nothing here touches a database, Redis or Celery: each function maps plain data to a decision that
-`ledger` and `moves` carry out under exactly the status and fence that were observed.
-"""
+"""Admit a reserved run, or say what becomes of it instead: pure decisions of a consumer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
-READY: Final = "READY"
-RUNNING: Final = "RUNNING"
-SUCCEEDED: Final = "SUCCEEDED"
-FAILED: Final = "FAILED"
-ABANDONED: Final = "ABANDONED"
-CANCELLED: Final = "CANCELLED"
-
-STATUSES: Final = (READY, RUNNING, SUCCEEDED, FAILED, ABANDONED, CANCELLED)
-LIVE: Final = frozenset({READY, RUNNING})
-TERMINAL: Final = frozenset({SUCCEEDED, FAILED, ABANDONED, CANCELLED})
-
-# Reasons that rows carry in their `reason` column.
-TOO_MANY_LOSSES: Final = "too_many_losses"
-UNKNOWN_JOB: Final = "unknown_job"
-BAD_ARGUMENTS: Final = "bad_arguments"
-EXPIRED: Final = "expired"
-REQUESTED: Final = "requested"
-
-
-class Transition(NamedTuple):
-    """One edge of the status graph: from which statuses, to which one."""
-
-    sources: frozenset[str]
-    target: str
-
-
-TRANSITIONS: Final[Mapping[str, Transition]] = {
-    "begin": Transition(LIVE, RUNNING),
-    "succeed": Transition(frozenset({RUNNING}), SUCCEEDED),
-    "fail": Transition(frozenset({RUNNING}), FAILED),
-    "retry": Transition(frozenset({RUNNING}), READY),
-    "give_back": Transition(frozenset({RUNNING}), READY),
-    "lose": Transition(frozenset({RUNNING}), READY),
-    "abandon": Transition(LIVE, ABANDONED),
-    "cancel": Transition(LIVE, CANCELLED),
-    "revive": Transition(TERMINAL, READY),
-}
-
-
-def allowed(name: str, status: str) -> bool:
-    """Whether the named transition may leave from `status`; an unknown name raises KeyError."""
-    return status in TRANSITIONS[name].sources
+from groupjobs.lifecycle.statuses import EXPIRED, LIVE, REQUESTED, RUNNING, TOO_MANY_LOSSES
 
 
 @dataclass(frozen=True, slots=True)
