@@ -118,8 +118,8 @@ def _verdict(path: Path, upload: int, console: Console) -> str:
 
 def _list(console: Console, title: str, lines: list[str]) -> None:
     if lines:
-        console.print(f"{title}:", markup=False)
+        console.print(f"{title}:")
         for line in lines[:SHOWN]:
-            console.print(f"  {line}", markup=False, highlight=False)
+            console.print(f"  {line}")
         if len(lines) > SHOWN:
             console.print(f"  and {len(lines) - SHOWN} more")

@@ -21,7 +21,7 @@ PAUSE = 0.05  # seconds between two looks
 class Program:
     """A running program and its log."""
 
-    def __init__(self, name: str, argv: Sequence[str], env: Mapping[str, str], log: Path) -> None:
+    def __init__(self, name: str, argv: Sequence[str], env: Mapping[str, str], folder: Path, log: Path) -> None:
         """Start it in a process group of its own, so that Ctrl-C reaches the demo alone."""
         self.name = name
         self.log = log
@@ -29,6 +29,7 @@ class Program:
             self._process = subprocess.Popen(
                 argv,
                 env=dict(env),
+                cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
