@@ -1,0 +1,260 @@
+"""What the scripts take and answer, as Python values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class StoreError(Exception):
+    """The store refused a call; nothing was written."""
+
+
+class EpochChanged(StoreError):
+    """The call names an epoch that is no longer the current one."""
+
+
+class BadArgument(StoreError, ValueError):
+    """A script refused an argument; the message names it."""
+
+
+class Publication(NamedTuple):
+    """A run to be put into its line. `group` is its line name; times are ms (`due_ms` by Redis TIME).
+
+    `alone`: 0 no, 1 suspect, 2 always. With `yields` a run that is not due waits in `scheduled` and
+    joins its line then; without, it stands in its line and its group waits for it.
+    """
+
+    run: int
+    group: str
+    order: int = 0
+    priority: int = 0
+    life: int = 1
+    fence: int = 0
+    alone: int = 0
+    due_ms: int | None = None
+    delay_ms: int | None = None
+    yields: bool = False
+
+
+class Reservation(NamedTuple):
+    """A run handed to a consumer. `healed`: highest fence of this run that was healed since it was last
+    settled (0: none); `interrupted`: that lease's worker had announced its shutdown."""
+
+    run: int
+    fence: int
+    life: int
+    alone: bool
+    group: str
+    healed: int = 0
+    interrupted: bool = False
+
+
+class Outcome(NamedTuple):
+    """How a reservation ended; `verb` is one of done, retry, back, suspect, owner, hold."""
+
+    run: int
+    fence: int
+    verb: str
+    delay_ms: int = 0
+    yields: bool = False
+    fence_to: int = 0
+    owner: str = ""
+    owner_worker: str = ""
+
+
+class Consumer(NamedTuple):
+    """One execution of the consumer task: `nonce` is made anew by each execution."""
+
+    nonce: str
+    worker: str
+    pid: int
+
+
+class Lease(NamedTuple):
+    """A run that a consumer holds, as it knows it itself."""
+
+    run: int
+    group: str
+    order: int
+    life: int
+    fence: int
+    alone: int
+
+
+class EnqueueReply(NamedTuple):
+    bells: int
+    state: str
+
+
+class StepReply(NamedTuple):
+    """`state`: open, paused, rebuild, repeat, refused or format. `ended`: this consumer was struck off."""
+
+    state: str
+    reservations: tuple[Reservation, ...] = ()
+    stale: tuple[tuple[int, int], ...] = ()
+    bells: int = 0
+    ended: bool = False
+
+
+class KeepReply(NamedTuple):
+    """`state`: open, paused, rebuild, refused or format."""
+
+    state: str
+    lost: tuple[tuple[int, int], ...] = ()
+    cancels: tuple[int, ...] = ()
+
+
+class BeatReply(NamedTuple):
+    """`consumers`: nonce -> pid of the registered executions of this worker."""
+
+    alive: bool
+    state: str
+    epoch: str
+    consumers: Mapping[str, int]
+
+
+class TickReply(NamedTuple):
+    """`wait_ms`: until something is due (None: nothing); `rebuilding_ms`: age of the epoch in rebuild."""
+
+    state: str
+    epoch: str
+    bells: int
+    ready: int
+    wait_ms: int | None
+    unserved: bool
+    rebuilding_ms: int
+
+
+class ReapReply(NamedTuple):
+    healed: int
+    more: bool
+
+
+class Entry(NamedTuple):
+    """What Redis knows of a run. `place`: line, scheduled or leased."""
+
+    place: str
+    life: int
+    fence: int
+    alone: int
+    again: int
+    consumer: str
+    worker: str
+    ghost: bool
+    silent: bool
+    healed: int
+    wait_ms: int
+
+
+class GroupState(NamedTuple):
+    """`strays`: members of the held set without a live lease."""
+
+    ready: bool
+    later_ms: int | None
+    waiting: int
+    held: tuple[int, ...]
+    held_flag: bool
+    version: int
+    strays: tuple[int, ...]
+
+
+class Snapshot(NamedTuple):
+    state: str
+    epoch: str
+    rebuilding_ms: int
+    entries: Mapping[int, Entry]
+    groups: Mapping[str, GroupState]
+
+
+class WorkerState(NamedTuple):
+    """`served_age_ms`: since its last served step, by the queue's clock (None: none yet)."""
+
+    worker: str
+    beat_age_ms: int
+    slots: int
+    leaving: bool
+    consumers: int
+    served_age_ms: int | None
+
+
+class ConsumerState(NamedTuple):
+    nonce: str
+    worker: str
+    pid: int
+    seen_age_ms: int
+    leases: int
+
+
+class Overview(NamedTuple):
+    state: str
+    epoch: str
+    paused: bool
+    ready: int
+    later: int
+    scheduled: int
+    held_groups: int
+    dead: int
+    workers: tuple[WorkerState, ...]
+    consumers: tuple[ConsumerState, ...]
+    stats: Mapping[str, int]
+    rebuilding_ms: int
+
+
+class Page(NamedTuple):
+    """`cursor` is '' on the last page."""
+
+    cursor: str
+    entries: tuple[tuple[int, str], ...]
+
+
+def text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def rows(flat: Sequence[Any], width: int) -> Iterator[tuple[Any, ...]]:
+    """A flat reply as rows of `width` values."""
+    return zip(*[iter(flat)] * width, strict=True)
+
+
+def optional(value: Any) -> int | None:
+    return None if value in (b"", "") else int(value)
+
+
+def pairs(flat: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(run), int(fence)) for run, fence in rows(flat, 2))
+
+
+def runs(values: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(sorted(int(value) for value in values))
+
+
+def reservation(row: tuple[Any, ...]) -> Reservation:
+    run, fence, life, alone, group, healed, interrupted = row
+    return Reservation(int(run), int(fence), int(life), int(alone) > 0, group.decode(), int(healed), interrupted == 1)
+
+
+def step_reply(reply: Sequence[Any]) -> StepReply:
+    state, bells, ended, stale, reserved = reply
+    reservations = tuple(map(reservation, rows(reserved, 7)))
+    return StepReply(text(state), reservations, pairs(stale), bells, ended == 1)
+
+
+def snapshot(reply: Sequence[Any]) -> Snapshot:
+    state, epoch, age, entries, groups = reply
+    return Snapshot(
+        text(state), text(epoch), age, {int(e[0]): entry(e) for e in entries}, {text(g[0]): group_state(g) for g in groups}
+    )
+
+
+def entry(row: Sequence[Any]) -> Entry:
+    _, place, life, fence, alone, again, consumer, worker, ghost, silent, healed, wait = row
+    return Entry(
+        text(place), int(life), int(fence), int(alone), int(again), text(consumer), text(worker),
+        ghost == 1, silent == 1, int(healed), int(wait),
+    )  # fmt: skip
+
+
+def group_state(row: Sequence[Any]) -> GroupState:
+    _, ready, later, waiting, held, flag, version, strays = row
+    return GroupState(ready == 1, optional(later), waiting, runs(held), flag == 1, int(version), runs(strays))
