@@ -1,0 +1,1 @@
+"""The demo project: an aircraft logbook, served by groupjobs."""
