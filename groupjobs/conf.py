@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -136,7 +136,7 @@ def _queue(name: Any, value: Any) -> Queue:
 
 
 def _queues(value: Any) -> Mapping[str, Queue]:
-    named = dict.fromkeys(value, {}) if isinstance(value, list | tuple | set | frozenset) else value
+    named = {name: {} for name in value} if isinstance(value, list | tuple | set | frozenset) else value
     if not isinstance(named, Mapping) or not named:
         raise _Wrong("must be a dict of at least one queue name and its options")
     return MappingProxyType({name: _queue(name, options) for name, options in named.items()})
@@ -196,5 +196,3 @@ def _forget(*, setting: str, **_: Any) -> None:
 
 
 setting_changed.connect(_forget, dispatch_uid="groupjobs.conf")
-
-assert {key.lower() for key in RULES} == {option.name for option in fields(Settings)}

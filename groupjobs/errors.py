@@ -21,7 +21,8 @@ class Refused(GroupJobsError, ValueError):
     """
 
     def __init__(self, problem: str, *, job: str = "", subject: str = "") -> None:
-        super().__init__(f"Job {job!r}: {problem}." if job else problem)
+        ending = "" if problem.endswith((".", "?")) else "."
+        super().__init__(f"Job {job!r}: {problem}{ending}" if job else problem)
         self.problem = problem
         self.job = job
         self.subject = subject

@@ -21,6 +21,7 @@ from groupjobs.policy import Policy
 
 logger = logging.getLogger("groupjobs")
 
+LONGEST_PAUSE: Final = 600.0  # seconds
 POLICY_FIELDS: Final = tuple(option.name for option in fields(Policy))
 
 
@@ -116,7 +117,16 @@ def policy_of(task: Any) -> Policy:
     for name in ("run_after", "expires"):
         if isinstance(given.get(name), datetime):
             given[name] = checked_moment(name_of(task), name, given[name])
+    if given.get("backoff") is None:
+        given["backoff"] = default_backoff
     return Policy(**given)
+
+
+def default_backoff(failures: int) -> float:
+    """Seconds: 2 after the first failure, doubled by each further one up to 600, the half of it random."""
+    from redis.backoff import EqualJitterBackoff
+
+    return EqualJitterBackoff(cap=LONGEST_PAUSE, base=1).compute(min(failures, 32))
 
 
 def checked_moment(job: str, option: str, moment: datetime) -> datetime:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
@@ -17,8 +16,7 @@ logger = logging.getLogger("groupjobs")
 
 Backoff = float | tuple[float, ...] | Callable[[int], float | timedelta]
 
-FIRST_PAUSE: Final = 2.0  # seconds after the first failure, doubled by each further one
-LONGEST_PAUSE: Final = 600.0  # seconds
+FALLBACK_PAUSE: Final = 60.0  # seconds, where a job's backoff gives none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +34,7 @@ class Policy:
     order: int = 0
     max_attempts: int = 1
     retry_on: tuple[type[Exception], ...] = (Exception,)
-    backoff: Backoff | None = None
+    backoff: Backoff = FALLBACK_PAUSE
     on_retry: str = "block"
     max_losses: int = 2
     after_failure: str = "continue"
@@ -74,6 +72,7 @@ def _checked(job: str, name: str, value: Any) -> Any:
     try:
         return rule(value)
     except ValueError as error:
+        name = name.removeprefix("literal_")
         given = f", not {_short(value)}" if str(error).startswith("must") else ""
         raise Refused(f"{name} {error}{given}", job=job, subject=name) from None
 
@@ -96,20 +95,13 @@ def retry_delay(policy: Policy, failures: int) -> float:
     """Seconds to wait before the next try, after this many failed ones (from 1).
 
     A sequence's last value serves all later failures. A callable that raises or answers no duration
-    is logged and replaced by the default, which doubles from 2 s to 600 s, half of it random.
+    is logged, and a minute taken instead.
     """
     backoff = policy.backoff
-    try:
-        if callable(backoff):
-            backoff = seconds(backoff(failures))
-    except Exception:
-        logger.exception("A job's backoff gave no duration; the default is used.")
-        backoff = None
     if isinstance(backoff, tuple):
         backoff = backoff[min(failures, len(backoff)) - 1]
-    return _default_delay(failures) if backoff is None else seconds(backoff)
-
-
-def _default_delay(failures: int) -> float:
-    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 32))
-    return pause / 2 + random.uniform(0, pause / 2)
+    try:
+        return seconds(backoff(failures) if callable(backoff) else backoff)
+    except Exception:
+        logger.exception("The backoff %r gave no duration after failure %d.", backoff, failures)
+        return FALLBACK_PAUSE

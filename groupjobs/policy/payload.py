@@ -62,6 +62,7 @@ def _plain(value: Any, job: str, path: str, depth: int) -> Any:
     if kind is int or kind is float:
         return _number(value, job, path)
     if depth == 0:
+        path = path.partition("[")[0]
         raise refused(job, path, f"is nested deeper than {DEEPEST} levels", "flatten it, or store it and pass its key")
     if isinstance(value, Mapping):
         return {_key(job, path, key): _plain(item, job, f"{path}[{key!r}]", depth - 1) for key, item in value.items()}

@@ -154,11 +154,17 @@ def _fields(template: str) -> Iterator[tuple[str, str]]:
 
 
 def _check_callable(key: Callable[..., Any], parameters: Signature) -> None:
-    if not _by_name(parameters) or _takes(key, tuple(parameters.parameters)):
+    if _by_name(parameters) and _takes(key, tuple(parameters.parameters)):
         return
+    call = parameters.bind_partial()
+    call.arguments.update({name: () if _is_rest(item) else None for name, item in parameters.parameters.items()})
     try:
-        signature(key).bind(*parameters.parameters)
+        signature(key).bind(*call.args, **call.kwargs)
     except ValueError:
         return  # a builtin that does not tell
     except TypeError as error:
         raise ValueError(f"callable cannot take the arguments of the job, {parameters}: {error}") from None
+
+
+def _is_rest(parameter: Parameter) -> bool:
+    return parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)

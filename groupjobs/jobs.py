@@ -1,0 +1,307 @@
+"""`@job`: what users import. A job is a task with a group and options; importing this loads no models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta
+from typing import Any, Concatenate, Final, Literal, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack, overload
+
+from groupjobs import compat, registry
+from groupjobs.compat import InvalidTask, Task, TaskResult
+from groupjobs.errors import Refused
+from groupjobs.policy import OPTIONS, WORKER_OPTIONS, check_key, suggestion, validate
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Hook = TypeVar("Hook", bound=Callable[..., Any])
+
+Seconds = float | timedelta
+Key = str | Callable[..., str | None]
+Call = Mapping[str, Any] | tuple[Sequence[Any], Mapping[str, Any]]
+
+
+class RefusedJob(Refused, InvalidTask):
+    """A job's definition, or one `using()` of it, that cannot be taken."""
+
+    @classmethod
+    def of(cls, error: Refused | InvalidTask, job: str) -> RefusedJob:
+        """The same words under this class."""
+        if isinstance(error, Refused):
+            return cls(error.problem, job=job, subject=error.subject)
+        return cls(str(error), job=job)
+
+
+class Overrides(TypedDict, total=False):
+    """Options that belong to one call: what `using()` takes. `group` is the finished text, None for ungrouped."""
+
+    queue_name: str | None
+    priority: int | None
+    run_after: datetime | None
+    backend: str | None
+    group: str | None
+    order: int
+    max_attempts: int
+    on_retry: Literal["block", "yield"]
+    max_losses: int
+    after_failure: Literal["continue", "hold", "cancel"]
+    atomic: bool
+    time_limit: Seconds | None
+    soft_time_limit: Seconds | None
+    expires: Seconds | datetime | None
+    dedup: Key | None
+    on_duplicate: Literal["skip", "replace", "coalesce"]
+    labels: Mapping[str, Any]
+
+
+class Options(TypedDict, total=False):
+    """Options of `@job`. Durations are seconds or timedeltas."""
+
+    name: str
+    aliases: str | Iterable[str]
+    backend: str
+    queue_name: str
+    priority: int
+    group: Key | None
+    order: int
+    max_attempts: int
+    retry_on: type[Exception] | Iterable[type[Exception]]
+    backoff: Seconds | Sequence[Seconds] | Callable[[int], Seconds] | None
+    on_retry: Literal["block", "yield"]
+    max_losses: int
+    after_failure: Literal["continue", "hold", "cancel"]
+    atomic: bool
+    time_limit: Seconds | None
+    soft_time_limit: Seconds | None
+    expires: Seconds | datetime | None
+    dedup: Key | None
+    on_duplicate: Literal["skip", "replace", "coalesce"]
+    on_abandoned: Callable[[Any, str], object] | None
+    labels: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Job(compat.GenericTask[P, R]):
+    """A django.tasks Task with a group and the options of groupjobs; made by `@job`.
+
+    `job_name` is what rows carry: the option `name`, by default the function's path.
+    """
+
+    func: Callable[..., R]
+    priority: int = 0
+    backend: str = compat.BUILT_IN
+    queue_name: str = "default"
+    run_after: datetime | None = None
+    takes_context: bool = False
+    name: str = ""
+    job_name: str = ""
+    aliases: tuple[str, ...] = ()
+    group: Key | None = None
+    literal_group: str | None = None
+    order: int = 0
+    max_attempts: int = 1
+    retry_on: tuple[type[Exception], ...] = (Exception,)
+    backoff: float | tuple[float, ...] | Callable[[int], Seconds] | None = None
+    on_retry: str = "block"
+    max_losses: int = 2
+    after_failure: str = "continue"
+    atomic: bool = False
+    time_limit: float | None = None
+    soft_time_limit: float | None = None
+    expires: float | datetime | None = None
+    dedup: Key | None = None
+    on_duplicate: str = "skip"
+    on_abandoned: Callable[..., object] | None = None
+    labels: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __new__(cls, *_: Any, **options: Any) -> Self:
+        """Refuse unknown options with a hint, also those of a plain `@task`."""
+        for name in options.keys() - FIELDS:
+            _unknown(path_of(options.get("func")), name, OPTIONS)
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        label = self.job_name or self.name or path_of(self.func)
+        try:
+            self._normalise(label)
+            super().__post_init__()
+            parameters = registry.call_signature(self.func, self.takes_context)
+            check_key(label, "group", self.group, parameters)
+            check_key(label, "dedup", self.dedup, parameters)
+        except (Refused, InvalidTask) as error:
+            raise RefusedJob.of(error, label) from None
+
+    def _normalise(self, label: str) -> None:
+        given = {name: getattr(self, name) for name in CHECKED if name != "name" or self.name}
+        normal = validate(label, given)
+        normal["job_name"] = label
+        normal.setdefault("name", getattr(self.func, "__name__", label))
+        for name, value in normal.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.job_name}>"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        base = _base(self.job_name)
+        changed = {name: getattr(self, name) for name in FIELDS if getattr(self, name) != getattr(base, name)}
+        return _again, (self.job_name, changed)
+
+    def get_backend(self) -> Any:
+        """The backend that enqueues this job: always groupjobs' own."""
+        return compat.backend_for(self.backend)
+
+    def using(self, **overrides: Unpack[Overrides]) -> Self:
+        """The same job with other options for its next calls; Refused names a wrong one.
+
+        `group` is taken as it is, not as a template; None makes the run ungrouped.
+        """
+        return replace(self, **_changes(self.job_name, dict(overrides)))
+
+    def enqueue_many(self, calls: Iterable[Call]) -> list[TaskResult[P, R]]:
+        """Enqueue one run per call, all or nothing; the results are in the same order.
+
+        A call is a dict of named arguments, or a pair (args, kwargs). Raises Refused, and writes
+        nothing, when one of them cannot be taken.
+        """
+        results: list[TaskResult[P, R]] = self.get_backend().enqueue_many(self, _pairs(self.job_name, calls))
+        return results
+
+    async def aenqueue_many(self, calls: Iterable[Call]) -> list[TaskResult[P, R]]:
+        """See `enqueue_many`."""
+        results: list[TaskResult[P, R]] = await self.get_backend().aenqueue_many(self, _pairs(self.job_name, calls))
+        return results
+
+
+FIELDS: Final = frozenset(option.name for option in fields(Job))
+CHECKED: Final = tuple(name for name in ("literal_group", *OPTIONS))
+UNCHANGED: Final = ("priority", "queue_name", "run_after", "backend")  # by None in using(), as in Django
+
+
+def _unknown(job: str, name: str, known: Iterable[str]) -> None:
+    raise RefusedJob(f"there is no option {name!r};{suggestion(name, known)}", job=job, subject=name)
+
+
+def path_of(func: Any) -> str:
+    """The dotted path of a function; for anything else how it shows itself."""
+    name = getattr(func, "__qualname__", None)
+    return f"{func.__module__}.{name}" if name else repr(func)
+
+
+def _changes(job: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    changes = {name: value for name, value in overrides.items() if value is not None or name not in UNCHANGED}
+    for name in changes:
+        if name in WORKER_OPTIONS:
+            problem = f"{name} cannot be given in using(), because the worker reads it from the code; give it to @job"
+            raise RefusedJob(problem, job=job, subject=name)
+        if name not in Overrides.__annotations__:
+            _unknown(job, name, Overrides.__annotations__)
+    if "group" in changes:
+        changes["literal_group"] = _literal(job, changes.pop("group"))
+    if "backend" in changes:
+        _check_backend(job, changes["backend"])
+    return changes
+
+
+def _literal(job: str, group: Any) -> str:
+    if group is None:
+        return ""
+    if isinstance(group, str) and group:
+        return group
+    raise RefusedJob(f"group must be the finished text, or None for ungrouped, not {group!r}", job=job, subject="group")
+
+
+def _check_backend(job: str, alias: str) -> None:
+    if alias != compat.BUILT_IN and not compat.is_own(alias):
+        compat.task_backends[alias]  # an unknown alias is Django's to report
+        problem = f"backend={alias!r} is not served by {compat.BACKEND}; a job needs it (tests: groupjobs.testing)"
+        raise RefusedJob(problem, job=job, subject="backend")
+
+
+def _pairs(job: str, calls: Iterable[Call]) -> list[tuple[Sequence[Any], Mapping[str, Any]]]:
+    pairs: list[tuple[Sequence[Any], Mapping[str, Any]]] = []
+    for index, call in enumerate(calls):
+        match call:
+            case Mapping():
+                pairs.append(((), call))
+            case (list() | tuple() as args, Mapping() as kwargs):
+                pairs.append((args, kwargs))
+            case _:
+                problem = f"call {index + 1} must be a dict of arguments or a pair (args, kwargs), not {call!r}"
+                raise RefusedJob(problem, job=job)
+    return pairs
+
+
+def _base(name: str) -> Any:
+    handler = registry.resolve(name)
+    if handler is None:
+        raise ValueError(f"Expected {name!r} to point to a Task instance.")
+    return handler.task
+
+
+def _again(name: str, changed: dict[str, Any]) -> Any:
+    """A pickled job: the one of this name as this process knows it, with the same overrides."""
+    return replace(_base(name), **changed)
+
+
+class Decorator(Protocol):
+    """What `@job(...)` returns."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Job[P, R]: ...
+
+
+class ContextDecorator(Protocol):
+    """What `@job(takes_context=True, ...)` returns: callers do not pass the context."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Any, P], R], /) -> Job[P, R]: ...
+
+
+@overload
+def job(function: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
+@overload
+def job(function: Callable[P, R], /) -> Job[P, R]: ...
+@overload
+def job(*, takes_context: Literal[False] = False, **options: Unpack[Options]) -> Decorator: ...
+@overload
+def job(*, takes_context: Literal[True], **options: Unpack[Options]) -> ContextDecorator: ...
+def job(function: Any = None, /, **options: Any) -> Any:
+    """Make a module-level function a job, bare or with options.
+
+    Raises Refused, naming the option and the job, at import: for an unknown option, a value of a wrong
+    type or range, a group template that names no argument, a name that is taken.
+    """
+    if function is None:
+        return lambda func: _made(func, options)
+    return _made(function, options)
+
+
+def _made(func: Any, options: Mapping[str, Any]) -> Any:
+    name = options.get("name")
+    label = name if isinstance(name, str) and name else path_of(func)
+    if isinstance(func, Task) or not callable(func):
+        raise RefusedJob("@job decorates a function; options are given by name: @job(group=...)", job=label)
+    if "run_after" in options:
+        raise RefusedJob("run_after belongs to a call; give it to using()", job=label, subject="run_after")
+    for option in options.keys() - {"backend", *OPTIONS}:
+        _unknown(label, option, {"backend", *OPTIONS})
+    try:
+        validate(label, {option: value for option, value in options.items() if option != "backend"})
+        if "backend" in options:
+            _check_backend(label, options["backend"])
+        made: Job[..., Any] = Job(func=func, **{"backend": compat.own_alias(), **options})
+        registry.register(made, made.job_name, made.aliases)
+    except Refused as error:
+        raise RefusedJob.of(error, label) from None
+    return made
+
+
+def atomic_hook(hook: Hook) -> Hook:
+    """Mark an `on_abandoned` callable: its writes and the acknowledgement of the report are one commit."""
+    hook.groupjobs_atomic = True  # type: ignore[attr-defined]
+    return hook
