@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from groupjobs import ledger, moves, policy, registry
@@ -28,7 +28,8 @@ def enqueue_runs(task: Any, calls: Sequence[Call]) -> list[JobRun]:
 
 def _row(handler: registry.Handler, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobRun:
     options = handler.policy
-    plain_args, plain_kwargs = policy.json_checked(handler.name, args, kwargs)
+    names = tuple(handler.signature.parameters)
+    plain_args, plain_kwargs = policy.json_checked(handler.name, args, kwargs, names)
     return JobRun(
         queue=options.queue_name,
         group=policy.group_of(options, handler.name, handler.signature, plain_args, plain_kwargs),
@@ -47,12 +48,10 @@ def _row(handler: registry.Handler, args: Sequence[Any], kwargs: Mapping[str, An
         atomic=options.atomic,
         time_limit=options.time_limit,
         soft_time_limit=options.soft_time_limit,
+        dedup_key=policy.dedup_of(options, handler.name, handler.signature, plain_args, plain_kwargs),
         labels=dict(options.labels),
     )
 
 
-def _expiry(expires: float | timedelta | datetime | None) -> Any:
-    if expires is None or isinstance(expires, datetime):
-        return expires
-    seconds = expires.total_seconds() if isinstance(expires, timedelta) else expires
-    return ledger.later(seconds)
+def _expiry(expires: float | datetime | None) -> Any:
+    return ledger.later(expires) if isinstance(expires, int | float) else expires

@@ -18,7 +18,7 @@ def turn_away(queue: str, others: Sequence[Other]) -> list[Outcome]:
     publish_ahead([row.ahead for _, row, admission in others if row and row.ahead and admission.reason == "order"])
     for group in {row.group for _, row, admission in others if row and admission.reason == "held"}:
         moves.remind(queue, group)
-    return [_turn(queue, reservation, row, admission) for reservation, row, admission in others]
+    return [_turn(reservation, row, admission) for reservation, row, admission in others]
 
 
 def publish_ahead(runs: Sequence[int]) -> None:
@@ -27,23 +27,23 @@ def publish_ahead(runs: Sequence[int]) -> None:
         moves.publish(ledger.rows(runs))
 
 
-def _turn(queue: str, reservation: Reservation, row: Seen | None, admission: Admission) -> Outcome:
+def _turn(reservation: Reservation, row: Seen | None, admission: Admission) -> Outcome:
     run, fence = reservation.run, reservation.fence
     if row is None or admission.kind == "done":
         return Outcome(run, fence, "done")
     if admission.kind == "owner":
         return Outcome(run, fence, "owner", fence_to=row.fence, owner=row.consumer, owner_worker=row.worker)
     if admission.kind in ENDING:
-        return _end(queue, reservation, row, admission)
+        return _end(reservation, row, admission)
     if admission.lost:
         _lose(row, admission)
     verb = "suspect" if admission.kind == "suspect" or (admission.lost and not admission.counted) else "back"
     return Outcome(run, fence, verb, delay_ms=round(admission.delay * 1000), fence_to=row.fence)
 
 
-def _end(queue: str, reservation: Reservation, row: Seen, admission: Admission) -> Outcome:
+def _end(reservation: Reservation, row: Seen, admission: Admission) -> Outcome:
     """The row ends here: abandoned or cancelled; its loss is counted in the same UPDATE."""
-    ended = moves.end(queue, row, admission.kind, admission.reason, counted=admission.counted)
+    ended = moves.end(row, admission.kind, admission.reason, counted=admission.counted)
     verb = "done" if ended else "back"
     return Outcome(reservation.run, reservation.fence, verb, fence_to=0 if ended else row.fence)
 

@@ -6,7 +6,16 @@ from groupjobs.ledger.database import CONNECTION_ERRORS, alias, connection, forg
 from groupjobs.ledger.groups import cancel_waiting, group_row, set_hold
 from groupjobs.ledger.inserting import flag_unpublished, insert, rows
 from groupjobs.ledger.loading import load
+from groupjobs.ledger.paging import (
+    group_page,
+    live_among,
+    live_page,
+    queues_with_live_runs,
+    running_page,
+    unpublished_page,
+)
 from groupjobs.ledger.progressing import write_progress
+from groupjobs.ledger.reporting import acknowledge_report, claim_report, unreported
 from groupjobs.ledger.settling import GONE, LATE, SETTLED, Answer, Settlement, give_back, read, settle
 from groupjobs.ledger.transitions import later, transit
 
@@ -19,22 +28,31 @@ __all__ = [
     "Attempt",
     "Beginning",
     "Settlement",
+    "acknowledge_report",
     "alias",
     "begin",
     "cancel_waiting",
+    "claim_report",
     "connection",
     "flag_unpublished",
     "forget_connection",
     "give_back",
+    "group_page",
     "group_row",
     "insert",
     "later",
+    "live_among",
+    "live_page",
     "load",
     "one_commit",
+    "queues_with_live_runs",
     "read",
     "rows",
+    "running_page",
     "set_hold",
     "settle",
     "transit",
+    "unpublished_page",
+    "unreported",
     "write_progress",
 ]

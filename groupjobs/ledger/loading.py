@@ -19,7 +19,7 @@ _COLUMNS = (
     "and e.status in ('READY', 'RUNNING') and (e.[order] < r.[order] or (e.[order] = r.[order] and e.id < r.id)) "
     "and (not e.yields or e.run_after is null or e.run_after <= {now}) and not ({outside}) "
     "order by e.[order], e.id limit 1), "
-    "coalesce(g.held, {false}), coalesce(g.version, 0), r.[order]"
+    "coalesce(g.held, {false}), coalesce(g.version, 0), r.[order], r.queue"
 )
 _SOURCE = (
     "from {run} r left join {group} g on g.queue = r.queue and g.[group] = r.[group] and r.[group] <> '' "

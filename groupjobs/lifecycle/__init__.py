@@ -24,7 +24,19 @@ from groupjobs.lifecycle.statuses import (
     Transition,
     allowed,
 )
-from groupjobs.lifecycle.verdicts import EntrySeen, RowSeen, Verdict, condemned, loss_counts, verdict
+from groupjobs.lifecycle.verdicts import (
+    FINE,
+    KEPT,
+    LOST,
+    PUBLISH,
+    RELEASE,
+    EntrySeen,
+    RowSeen,
+    Verdict,
+    condemned,
+    loss_counts,
+    verdict,
+)
 
 __all__ = [
     "ABANDONED",
@@ -33,8 +45,13 @@ __all__ = [
     "DONE",
     "EXPIRED",
     "FAILED",
+    "FINE",
+    "KEPT",
     "LIVE",
+    "LOST",
+    "PUBLISH",
     "READY",
+    "RELEASE",
     "REQUESTED",
     "RUNNING",
     "STATUSES",

@@ -46,6 +46,7 @@ class Seen:
     held: bool
     version: int
     order: int = 0
+    queue: str = ""
 
     @property
     def must_be_alone(self) -> bool:

@@ -4,8 +4,9 @@ A reservation writes Redis, then the row; every other move writes the row, then 
 """
 
 from groupjobs.moves.ending import end
-from groupjobs.moves.holding import cancel_line, hold, remind, resume
-from groupjobs.moves.publishing import REDIS_ERRORS, publish, publish_later
+from groupjobs.moves.holding import cancel_line, hold, mirror_groups, remind, resume
+from groupjobs.moves.losing import lose
+from groupjobs.moves.publishing import REDIS_ERRORS, publication, publish, publish_later
 from groupjobs.moves.settling import Item, outcome, settle
 from groupjobs.moves.withdrawing import withdraw
 
@@ -15,7 +16,10 @@ __all__ = [
     "cancel_line",
     "end",
     "hold",
+    "lose",
+    "mirror_groups",
     "outcome",
+    "publication",
     "publish",
     "publish_later",
     "remind",

@@ -62,3 +62,12 @@ def cancel_line(queue: str, group: str, reason: str) -> int:
         count += len(page)
     resume(queue, group)
     return count
+
+
+def mirror_groups(queue: str) -> int:
+    """Tell Redis of every group of a queue on which somebody set something; older versions are ignored there."""
+    after, count = 0, 0
+    while page := ledger.group_page(queue, after, PAGE):
+        count += sum(tell(row) for row in page)
+        after = page[-1].pk
+    return count

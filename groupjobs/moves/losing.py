@@ -1,0 +1,30 @@
+"""Carry out the loss of an attempt: the row under exactly the fence that was observed, then Redis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groupjobs import ledger, lifecycle
+from groupjobs.moves.ending import end, lost_attempt
+from groupjobs.moves.publishing import publish
+
+if TYPE_CHECKING:
+    from groupjobs.models import JobRun
+
+
+def lose(run: JobRun, *, counted: bool, reason: str, condemn: bool = False) -> str:
+    """A RUNNING attempt is over without a word: "requeued", "abandoned" or "" (the row has moved since).
+
+    The loss is counted if `counted`. Over `max_losses`, or when `condemn` asks for it, the run is abandoned.
+    """
+    seen = lifecycle.RowSeen(run.status, run.fence, run.life, run.alone, run.losses, run.max_losses)
+    if condemn or lifecycle.condemned(seen, counted):
+        why = lifecycle.TOO_MANY_LOSSES if lifecycle.condemned(seen, counted) else lifecycle.REQUESTED
+        return "abandoned" if end(run, "abandon", why, counted=counted, message=reason) else ""
+    with ledger.one_commit():
+        if not ledger.transit("lose", run.pk, run.status, run.fence, suspect=True, lost=counted):
+            return ""
+        ledger.record([lost_attempt(run, reason)])
+    run.status, run.alone = lifecycle.READY, True
+    publish([run])
+    return "requeued"

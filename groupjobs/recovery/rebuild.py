@@ -1,0 +1,76 @@
+"""Rebuild a queue whose Redis lost its memory, from rows: living leases first, then the lines in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from groupjobs import conf, ledger, lifecycle, moves
+from groupjobs.store import EpochChanged, Lease, Store, store_for
+from groupjobs.store.keys import line_name
+
+if TYPE_CHECKING:
+    from groupjobs.models import JobRun
+
+PAGE: Final = 500
+
+
+def rebuild(queue: str) -> bool:
+    """Carry the rebuild of a queue as far as it can go now; True when the queue is open.
+
+    While rows say RUNNING it takes one whole TTL of the queue's own clock, so that every living worker
+    has told what it holds; call again until then. Safe from many processes at once.
+    """
+    store = store_for(queue)
+    told = store.snapshot([])
+    if told.state != "rebuild":
+        return told.state in ("open", "paused")
+    try:
+        return _rebuild(store, queue, told.epoch, told.rebuilding_ms)
+    except EpochChanged:
+        return False
+
+
+def _rebuild(store: Store, queue: str, epoch: str, age_ms: int) -> bool:
+    running = _restore(store, queue, epoch)
+    if running and age_ms < conf.current().worker_ttl * 1000:
+        return False
+    for page in _pages(lambda after: ledger.running_page(queue, after, PAGE)):
+        _settle_the_lost(store, page)
+    for page in _pages(lambda after: ledger.live_page(queue, after, PAGE)):
+        waiting = [run for run in page if run.status == lifecycle.READY]
+        store.enqueue([moves.publication(run) for run in waiting], epoch=epoch)
+        ledger.flag_unpublished([run.pk for run in waiting if run.unpublished], False)
+    moves.mirror_groups(queue)
+    return store.open(epoch)
+
+
+def _pages(read: Callable[[int], list[JobRun]]) -> Iterator[list[JobRun]]:
+    after = 0
+    while page := read(after):
+        yield page
+        after = page[-1].pk
+
+
+def _restore(store: Store, queue: str, epoch: str) -> int:
+    """Put back the leases of consumers that a living watchdog lists; answers how many rows say RUNNING."""
+    count = 0
+    for page in _pages(lambda after: ledger.running_page(queue, after, PAGE)):
+        store.restore(epoch, [(lease_of(run), run.consumer, run.worker) for run in page])
+        count += len(page)
+    return count
+
+
+def lease_of(run: JobRun) -> Lease:
+    """The lease that a RUNNING row stands for."""
+    return Lease(run.pk, line_name(run.group, run.pk), run.order, run.life, run.fence, int(run.alone))
+
+
+def _settle_the_lost(store: Store, page: Sequence[JobRun]) -> None:
+    """RUNNING without a living lease after a whole TTL is a loss; guarded by the fence that was read."""
+    entries = store.snapshot([(run.pk, line_name(run.group, run.pk)) for run in page]).entries
+    for run in page:
+        entry = entries.get(run.pk)
+        alive = entry is not None and entry.place == "leased" and not entry.ghost and entry.fence >= run.fence
+        if not alive:
+            moves.lose(run, counted=run.alone, reason="Redis lost its memory, and its worker is gone")

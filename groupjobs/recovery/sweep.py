@@ -1,0 +1,49 @@
+"""The sweep: the same recovery, from a worker, now and then. It is no grouped run, so it cannot wait for one."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from groupjobs import bell, conf, ledger, moves
+from groupjobs.recovery.rebuild import rebuild
+from groupjobs.recovery.report import Report, Scope
+from groupjobs.recovery.routine import recover
+from groupjobs.store import store_for
+
+logger = logging.getLogger("groupjobs")
+
+QUICK: Final = 5.0  # seconds between two quick sweeps of a queue, across the cluster
+PAGE: Final = 1000
+
+
+def sweep(queue: str, kind: str = "full") -> Report | None:
+    """One sweep of a queue: "quick" publishes flagged rows, "rebuild" goes on with a rebuild, "full" recovers.
+
+    One at a time per queue across the cluster: None when it is another's turn.
+    """
+    if kind == "rebuild":
+        rebuild(queue)
+        return None
+    seconds = QUICK if kind == "quick" else conf.current().sweep_interval
+    if not store_for(queue).turn(kind, seconds):
+        return None
+    if kind == "quick":
+        return publish_flagged(queue)
+    return recover(Scope(queue=queue))
+
+
+def publish_flagged(queue: str) -> Report:
+    """Publish the rows that Redis could not be told of when they were committed."""
+    report = Report(queues=[queue])
+    after = 0
+    while page := ledger.unpublished_page(queue, after, PAGE):
+        if not moves.publish(page):
+            break
+        ledger.flag_unpublished([run.pk for run in page], False)
+        report.count("republished", len(page))
+        after = page[-1].pk
+    if report.counts["republished"]:
+        logger.info("Published %s runs of %s that waited for Redis.", report.counts["republished"], queue)
+        bell.ring(queue)
+    return report

@@ -1,0 +1,110 @@
+"""Report abandonments: to the job's `on_abandoned` and the `run_abandoned` signal, at least once.
+
+The mark on the row is set only after every callback has returned. A hook that raises or hangs is
+called again later, with growing pauses; after `PARKED` tries the report waits for a person.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from django.db import connections
+
+from groupjobs import ledger, lifecycle, registry
+from groupjobs.signals import run_abandoned
+
+if TYPE_CHECKING:
+    from groupjobs.models import JobRun
+
+logger = logging.getLogger("groupjobs")
+
+PARKED: Final = 10  # failed reports after which a person has to look
+FIRST_PAUSE: Final = 5.0  # seconds until a report that failed or hangs is tried again; doubles
+LONGEST_PAUSE: Final = 3600.0
+MOST_THREADS: Final = 8  # hooks that hang keep a thread each; more of them wait for the next sweep
+
+_slots = threading.BoundedSemaphore(MOST_THREADS)
+
+
+def deliver(queue: str, runs: Sequence[int] | None = None, wait: float = 10.0) -> int:
+    """Report what is due of a queue, or of these runs; answers how many were acknowledged in time.
+
+    Hooks run in threads of their own; after `wait` seconds the call returns and they go on. A process
+    that does not know the job leaves its report to one that does.
+    """
+    acknowledged: list[int] = []
+    started = [_start(run, acknowledged) for run in ledger.unreported(queue, PARKED, runs) if _knows(run)]
+    until = time.monotonic() + wait
+    for thread in started:
+        if thread is not None:
+            thread.join(max(0.0, until - time.monotonic()))
+    return len(acknowledged)
+
+
+def soon(queue: str, runs: Sequence[int]) -> None:
+    """Report these runs without keeping the caller; what does not finish is left to the sweep."""
+    threading.Thread(target=_deliver_and_close, args=(queue, runs), name="groupjobs-reports", daemon=True).start()
+
+
+def _deliver_and_close(queue: str, runs: Sequence[int]) -> None:
+    try:
+        deliver(queue, runs)
+    except ledger.CONNECTION_ERRORS:
+        logger.warning("Abandonments of %s are reported by the next sweep: the database does not answer.", queue)
+    finally:
+        connections.close_all()
+
+
+def _knows(run: JobRun) -> bool:
+    return run.reason == lifecycle.UNKNOWN_JOB or registry.resolve(run.job) is not None
+
+
+def _start(run: JobRun, acknowledged: list[int]) -> threading.Thread | None:
+    """Claim the report, so that no other process makes it now, and call the hooks in a thread."""
+    if not _slots.acquire(blocking=False):
+        return None
+    pause = min(FIRST_PAUSE * 2.0**run.report_attempts, LONGEST_PAUSE)
+    if not ledger.claim_report(run, pause):
+        _slots.release()
+        return None
+    thread = threading.Thread(target=_report, args=(run, acknowledged), name=f"groupjobs-report-{run.pk}", daemon=True)
+    thread.start()
+    return thread
+
+
+def _report(run: JobRun, acknowledged: list[int]) -> None:
+    try:
+        if _call_hooks(run):
+            acknowledged.append(run.pk)
+    except Exception:
+        logger.exception("The report of abandoned run %s failed; it is tried again later.", run.pk)
+    finally:
+        _slots.release()
+        connections.close_all()
+
+
+def _call_hooks(run: JobRun) -> bool:
+    hook = _hook_of(run)
+    if getattr(hook, "groupjobs_atomic", False):
+        with ledger.one_commit():
+            _tell(run, hook)
+            return ledger.acknowledge_report(run)
+    _tell(run, hook)
+    return ledger.acknowledge_report(run)
+
+
+def _hook_of(run: JobRun) -> Callable[..., object] | None:
+    handler = registry.resolve(run.job)
+    return handler.policy.on_abandoned if handler else None
+
+
+def _tell(run: JobRun, hook: Callable[..., object] | None) -> None:
+    if hook is not None:
+        hook(run, run.reason)
+    for receiver, answer in run_abandoned.send_robust(type(run), run=run, reason=run.reason):
+        if isinstance(answer, Exception):
+            raise RuntimeError(f"Receiver {receiver} of run_abandoned raised") from answer
