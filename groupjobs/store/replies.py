@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 
 class StoreError(Exception):
@@ -12,6 +12,10 @@ class StoreError(Exception):
 
 class EpochChanged(StoreError):
     """The call names an epoch that is no longer the current one."""
+
+
+class NewerFormat(StoreError):
+    """A newer release made the queue's keys; this one must not touch them."""
 
 
 class BadArgument(StoreError, ValueError):
@@ -38,8 +42,11 @@ class Publication(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """A run handed to a consumer. `healed`: highest fence of this run that was healed since it was last
-    settled (0: none); `interrupted`: that lease's worker had announced its shutdown."""
+    """A run handed to a consumer.
+
+    `healed`: highest fence of this run that was healed since its row was last settled (0: none);
+    `interrupted`: that lease's worker had announced its shutdown.
+    """
 
     run: int
     fence: int
@@ -83,6 +90,8 @@ class Lease(NamedTuple):
 
 
 class EnqueueReply(NamedTuple):
+    """`bells`: how many to ring now. `state`: open, rebuild or format."""
+
     bells: int
     state: str
 
@@ -127,6 +136,8 @@ class TickReply(NamedTuple):
 
 
 class ReapReply(NamedTuple):
+    """Leases healed by this call, by whomever they were held, and whether more wait."""
+
     healed: int
     more: bool
 
@@ -160,6 +171,8 @@ class GroupState(NamedTuple):
 
 
 class Snapshot(NamedTuple):
+    """Runs and groups that Redis does not know are missing from `entries`."""
+
     state: str
     epoch: str
     rebuilding_ms: int
@@ -174,11 +187,12 @@ class WorkerState(NamedTuple):
     beat_age_ms: int
     slots: int
     leaving: bool
-    consumers: int
     served_age_ms: int | None
 
 
 class ConsumerState(NamedTuple):
+    """`seen_age_ms`: since its last step or keep, by the queue's clock."""
+
     nonce: str
     worker: str
     pid: int
@@ -187,6 +201,8 @@ class ConsumerState(NamedTuple):
 
 
 class Overview(NamedTuple):
+    """Counts of groups, runs and dead consumers whose leases are still to be healed."""
+
     state: str
     epoch: str
     paused: bool
@@ -206,55 +222,3 @@ class Page(NamedTuple):
 
     cursor: str
     entries: tuple[tuple[int, str], ...]
-
-
-def text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def rows(flat: Sequence[Any], width: int) -> Iterator[tuple[Any, ...]]:
-    """A flat reply as rows of `width` values."""
-    return zip(*[iter(flat)] * width, strict=True)
-
-
-def optional(value: Any) -> int | None:
-    return None if value in (b"", "") else int(value)
-
-
-def pairs(flat: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-    return tuple((int(run), int(fence)) for run, fence in rows(flat, 2))
-
-
-def runs(values: Sequence[Any]) -> tuple[int, ...]:
-    return tuple(sorted(int(value) for value in values))
-
-
-def reservation(row: tuple[Any, ...]) -> Reservation:
-    run, fence, life, alone, group, healed, interrupted = row
-    return Reservation(int(run), int(fence), int(life), int(alone) > 0, group.decode(), int(healed), interrupted == 1)
-
-
-def step_reply(reply: Sequence[Any]) -> StepReply:
-    state, bells, ended, stale, reserved = reply
-    reservations = tuple(map(reservation, rows(reserved, 7)))
-    return StepReply(text(state), reservations, pairs(stale), bells, ended == 1)
-
-
-def snapshot(reply: Sequence[Any]) -> Snapshot:
-    state, epoch, age, entries, groups = reply
-    return Snapshot(
-        text(state), text(epoch), age, {int(e[0]): entry(e) for e in entries}, {text(g[0]): group_state(g) for g in groups}
-    )
-
-
-def entry(row: Sequence[Any]) -> Entry:
-    _, place, life, fence, alone, again, consumer, worker, ghost, silent, healed, wait = row
-    return Entry(
-        text(place), int(life), int(fence), int(alone), int(again), text(consumer), text(worker),
-        ghost == 1, silent == 1, int(healed), int(wait),
-    )  # fmt: skip
-
-
-def group_state(row: Sequence[Any]) -> GroupState:
-    _, ready, later, waiting, held, flag, version, strays = row
-    return GroupState(ready == 1, optional(later), waiting, runs(held), flag == 1, int(version), runs(strays))

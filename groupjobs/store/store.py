@@ -6,7 +6,9 @@ argument raises BadArgument. Times are milliseconds unless said.
 
 from __future__ import annotations
 
+import json
 import math
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -14,8 +16,8 @@ from typing import Any
 from redis.commands.core import Script
 from redis.exceptions import ResponseError
 
-from groupjobs.store import keys, replies, scripts
-from groupjobs.store.replies import Consumer, Outcome, Publication
+from groupjobs.store import keys, reading, replies, scripts
+from groupjobs.store.replies import Consumer, Lease, Outcome, Publication
 
 CHUNK = 1000
 
@@ -57,7 +59,7 @@ class Store:
         for first in range(0, max(1, len(publications)), CHUNK):
             chunk = publications[first : first + CHUNK]
             reply = self.call("enqueue", epoch or "", len(chunk), *chain.from_iterable(map(published, chunk)))
-            bells, state = bells + reply[0], replies.text(reply[1])
+            bells, state = bells + reply[0], reading.text(reply[1])
         return replies.EnqueueReply(bells, state)
 
     def step(self, consumer: Consumer, number: int, want: int, outcomes: Sequence[Outcome] = ()) -> replies.StepReply:
@@ -68,22 +70,20 @@ class Store:
             "step", *consumer, number, want,
             len(done), *chain.from_iterable(done), len(rest), *chain.from_iterable(rest),
         )  # fmt: skip
-        return replies.step_reply(reply)
+        return reading.step_reply(reply)
 
-    def beat(
-        self, worker: str, slots: int, consumers: Mapping[str, int], leaving: bool = False
-    ) -> replies.BeatReply:
+    def beat(self, worker: str, slots: int, consumers: Mapping[str, int], leaving: bool = False) -> replies.BeatReply:
         """The worker is alive and watches these executions (nonce -> pid)."""
         listed = chain.from_iterable(consumers.items())
         alive, state, epoch, found = self.call("beat", worker, slots, int(leaving), len(consumers), *listed)
-        registered = {replies.text(nonce): int(pid) for nonce, pid in replies.rows(found, 2)}
-        return replies.BeatReply(alive == 1, replies.text(state), replies.text(epoch), registered)
+        registered = {reading.text(nonce): int(pid) for nonce, pid in reading.rows(found, 2)}
+        return replies.BeatReply(alive == 1, reading.text(state), reading.text(epoch), registered)
 
     def tick(self, worker: str, free: int) -> replies.TickReply:
         """Promote, heal and answer the bells due, for a worker with `free` slots."""
         state, epoch, bells, ready, wait, unserved, age = self.call("tick", worker, free)
         return replies.TickReply(
-            replies.text(state), replies.text(epoch), bells, ready, replies.optional(wait), unserved == 1, age
+            reading.text(state), reading.text(epoch), bells, ready, reading.optional(wait), unserved == 1, age
         )
 
     def reap(self, worker: str = "", consumer: str = "", pid: int = 0, group: str = "") -> replies.ReapReply:
@@ -98,18 +98,91 @@ class Store:
     def snapshot(self, runs: Sequence[tuple[int, str]]) -> replies.Snapshot:
         """State of at most 500 runs, given with their line names, and of their groups."""
         asked = ((keys.member(run), group) for run, group in runs)
-        return replies.snapshot(self.call("snapshot", len(runs), *chain.from_iterable(asked)))
+        return reading.snapshot(self.call("snapshot", len(runs), *chain.from_iterable(asked)))
+
+    def keep(self, consumer: Consumer, number: int, leases: Sequence[Lease]) -> replies.KeepReply:
+        """Re-assert what the consumer holds; `number` is that of its last answered step."""
+        told = chain.from_iterable((keys.member(lease[0]), *lease[1:]) for lease in leases)
+        state, lost, cancels = self.call("keep", *consumer, number, len(leases), *told)
+        return replies.KeepReply(reading.text(state), reading.pairs(lost), reading.runs(cancels))
+
+    def withdraw(self, items: Sequence[tuple[int, str, int]]) -> tuple[str, ...]:
+        """Cancel (run, line name, life): per run removed, held (its consumer is asked) or absent."""
+        return tuple(reading.text(word) for word in self.each("withdraw", (), items))
+
+    def hold(
+        self,
+        group: str,
+        version: int,
+        held: bool,
+        group_concurrency: int | None = None,
+        rate: tuple[int, float] | None = None,
+    ) -> bool:
+        """Set a group's hold and overrides; '' pauses the queue. False: Redis knows a newer version."""
+        count, seconds = rate or (0, 0.0)
+        args = (group, version, int(held), group_concurrency or 0, count, milliseconds(seconds))
+        return bool(self.call("hold", *args) == 1)
+
+    def drop(self, items: Sequence[tuple[int, str, int, int]]) -> int:
+        """Forget entries (run, line name, fence, life as observed), never a live consumer's lease."""
+        return sum(self.chunks("drop", (), items))
+
+    def restore(self, epoch: str, leases: Sequence[tuple[Lease, str, str]]) -> tuple[bool, ...]:
+        """In a rebuild: leases back to consumers (nonce, worker). Raises EpochChanged."""
+        items = [(*lease, nonce, worker) for lease, nonce, worker in leases]
+        return tuple(answer == 1 for answer in self.each("restore", (epoch,), items))
+
+    def entries(self, cursor: str = "") -> replies.Page:
+        """A page over everything that Redis knows, from `cursor` ('' first) on."""
+        at, lines, within = json.loads(cursor or '["0", [], "0"]')
+        if not lines:
+            following, found, long = self.call("entries", at, "", "")
+            at, lines, within = reading.text(following), [reading.text(group) for group in long], "0"
+        else:
+            following, found, _ = self.call("entries", at, lines[0], within)
+            within = reading.text(following)
+            lines = lines if within != "0" else lines[1:]
+        done = at == "0" and not lines
+        page = tuple((int(run), reading.text(group)) for run, group in reading.rows(found, 2))
+        return replies.Page("" if done else json.dumps([at, lines, within]), page)
+
+    def overview(self) -> replies.Overview:
+        """The queue as a whole."""
+        return reading.overview(self.call("overview"))
+
+    def ping(self) -> str:
+        """Run a real script; answers the queue's state."""
+        return reading.text(self.call("ping"))
+
+    def turn(self, name: str, seconds: float) -> bool:
+        """Whether this process does the periodic duty `name` now: one per queue in so many seconds."""
+        token = secrets.token_hex(8)
+        before = self.client.set(f"{self.base}:turn:{name}", token, nx=True, get=True, px=milliseconds(seconds))
+        return before is None or reading.text(before) == token
+
+    def chunks(self, verb: str, first: tuple[Any, ...], items: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """One call per thousand items, each of which begins with a run."""
+        for start in range(0, len(items), CHUNK):
+            chunk = items[start : start + CHUNK]
+            told = chain.from_iterable((keys.member(item[0]), *item[1:]) for item in chunk)
+            yield self.call(verb, *first, len(chunk), *told)
+
+    def each(self, verb: str, first: tuple[Any, ...], items: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """The answers to single items."""
+        return chain.from_iterable(self.chunks(verb, first, items))
 
     def open(self, epoch: str) -> bool:
         """End the rebuild of this epoch. False when the epoch has changed."""
-        return self.call("open", epoch) == 1
+        return bool(self.call("open", epoch) == 1)
 
 
 def milliseconds(seconds: float) -> int:
+    """Whole milliseconds, rounded up."""
     return math.ceil(seconds * 1000)
 
 
 def published(p: Publication) -> Iterator[Any]:
+    """The arguments of one publication."""
     run, group, *middle, due, delay, yields = p
     return chain(
         (keys.member(run), group), middle, ("" if due is None else due, "" if delay is None else delay, int(yields))
@@ -117,6 +190,7 @@ def published(p: Publication) -> Iterator[Any]:
 
 
 def settled(o: Outcome) -> tuple[Any, ...]:
+    """The arguments of one outcome other than done."""
     return (keys.member(o.run), o.fence, o.verb, o.delay_ms, int(o.yields), o.fence_to, o.owner, o.owner_worker)
 
 
@@ -126,4 +200,6 @@ def refusal(message: str, error: ResponseError) -> Exception:
         return replies.BadArgument(message.removeprefix("BADARG ").partition(" script:")[0])
     if message.startswith("EPOCH "):
         return replies.EpochChanged(message)
+    if message.startswith("FORMAT "):
+        return replies.NewerFormat("a newer release of groupjobs made this queue's keys")
     return error

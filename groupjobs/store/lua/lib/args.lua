@@ -48,6 +48,13 @@ local function order(name)
   return ARGV[cursor]
 end
 
+local function lease_read()
+  return {
+    run = member('run'), g = text('group'), o = order('order'), l = integer('life', 1, LARGEST),
+    f = fence('fence'), a = integer('alone', 0, 2),
+  }
+end
+
 local function finish()
   if cursor ~= #ARGV then refuse('count') end
 end

@@ -115,13 +115,34 @@ local function release(run, e, how, at, yields)
   put(run, e, at, yields)
 end
 
--- Gives the lease of a run to a consumer; the caller has made `e` and taken it from where it was.
+-- Gives the lease of a run to a consumer; the caller has taken it from where it was.
 local function lease(run, e, consumer, worker)
   e.c, e.w, e.t, e.s = consumer, worker, nil, nil
   write(run, e)
   call('SADD', base .. ':held:' .. e.g, run)
   call('SADD', base .. ':leases:' .. consumer, run)
   touch(e.g)
+end
+
+-- A lease as its consumer, or the row, knows it. It overrides a waiting entry of its own or a lower
+-- fence and a lease of a lower fence, never a higher one. Answers the entry, or nil when it is lost.
+local function insist(item, consumer, worker)
+  local e = known(item.run, item.g)
+  if e and e.c == consumer and e.f == item.f then return e end
+  if e and (e.f > item.f or (e.c and e.f == item.f)) then return nil end
+  local more = e and math.max(e.l, e.n) or 0
+  if e and e.c then
+    call('SREM', base .. ':leases:' .. e.c, item.run)
+  elseif e then
+    take(item.run, e)
+  end
+  local mine = {
+    g = e and e.g or item.g, o = e and e.o or item.o, p = e and e.p, l = item.l, f = item.f, a = item.a,
+    n = more > item.l and more or 0, x = e and e.x or 0, k = e and e.k,
+  }
+  lease(item.run, mine, consumer, worker)
+  raise_counter(item.f)
+  return mine
 end
 
 -- Carries out what was collected; every verb that may have changed something ends with it.
