@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from project import child, embedded
 from project.demo.failure import DemoFailed
 
-PR_SET_PDEATHSIG = 1
 PAUSE = 0.05  # seconds between two looks
 
 
 class Program:
-    """A running program and its log."""
+    """A running program, in a session of its own so that Ctrl-C reaches the demo alone."""
 
     def __init__(self, name: str, argv: Sequence[str], env: Mapping[str, str], folder: Path, log: Path) -> None:
-        """Start it in a process group of its own, so that Ctrl-C reaches the demo alone."""
-        self.name = name
-        self.log = log
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                argv,
-                env=dict(env),
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                process_group=0,
-                preexec_fn=_end_with_parent(),  # noqa: PLW1509 (the function only calls the kernel)
-            )
+        self.name, self.log = name, log
+        self._process = child.start(argv, log=log, env=env, folder=folder)
 
     @property
     def pid(self) -> int:
-        """Process id."""
+        """Its process id."""
         return self._process.pid
 
     def check(self) -> None:
@@ -67,41 +53,20 @@ class Program:
             time.sleep(PAUSE)
 
     def text(self) -> str:
-        """What it has written so far."""
+        """Everything that it has written so far."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def tail(self, lines: int = 25) -> str:
-        """The last lines of its log."""
-        return "\n".join(f"  | {line}" for line in self.text().splitlines()[-lines:]) or "  | (it wrote nothing)"
+        """The last lines of its log, indented."""
+        return "\n".join(f"  | {line}" for line in child.tail(self.log, lines).splitlines()) or "  | (it wrote nothing)"
 
     def kill(self) -> None:
-        """SIGKILL the program itself, as an out-of-memory killer would."""
+        """SIGKILL the program itself, not its children, as an out-of-memory killer would."""
         self._process.kill()
         self._process.wait()
 
     def stop(self, seconds: float = 20.0) -> None:
         """Ask it to end; after `seconds`, and for whatever it left behind, SIGKILL its process group."""
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        embedded.end(self._process, signal.SIGTERM, seconds)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-
-
-def _end_with_parent() -> Callable[[], None] | None:
-    """For the child between fork and exec: a kill of the demo ends it too (Linux)."""
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
-
-    def ask() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return ask

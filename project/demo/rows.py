@@ -32,7 +32,7 @@ def import_run(upload_id: int) -> JobRun:
 
 def leg_runs(upload_id: int) -> list[JobRun]:
     """All `log_leg` runs of the upload, in the order they were enqueued."""
-    later = JobRun.objects.filter(id__gt=import_run(upload_id).pk, job=log_leg.module_path)
+    later = JobRun.objects.filter(id__gt=import_run(upload_id).pk, job=log_leg.job_name)
     found = later.only("group", "kwargs", "status", "reason", "error", "finished_at").order_by("id")
     return [run for run in found.iterator() if run.kwargs.get("upload_id") == upload_id]
 

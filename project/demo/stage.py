@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import secrets
 import signal
 import sys
 import tempfile
@@ -11,64 +13,71 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import redis
+from django.conf import settings
 from django.db import connections
 
-from project import embedded
 from project.demo.browser import Browser
 from project.demo.failure import DemoFailed
 from project.demo.processes import Program
+from project.embedded import EmbeddedValkey, NotStarted
 
-ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0  # seconds that a program may take to be ready
 
 
 class Stage:
-    """Redis, database, web server and worker, in a temporary folder of their own.
+    """Redis, database, web server and worker, with logs in a temporary folder.
 
-    `REDIS_URL` and `DATABASE_URL` of the environment are used as they are, and then belong to somebody
-    else: they are not started, not flushed, not stopped. `say` takes one line for the person who watches.
+    `REDIS_URL` and `DATABASE_URL` of the environment are used as they are and belong to somebody else:
+    nothing is flushed there, and the demo's keys and Celery queue have names of their own. `say` takes
+    one line for the person who watches.
     """
 
+    web: Program
+    worker: Program
+
     def __init__(self, workers: int, port: int, say: Callable[[str], None]) -> None:
+        self.own_redis = not os.environ.get("REDIS_URL")
+        self.address = ""
         self._workers, self._port, self._say = workers, port, say
         self._stack = ExitStack()
-        self._programs: list[Program] = []
-        self.own_redis = "REDIS_URL" not in os.environ
-        self.address = ""
+        self._queue = f"logbook-demo-{secrets.token_hex(4)}"
+        self._env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        self._programs = 0
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> Self:
         """Start everything; whatever fails, what was started is stopped."""
         with ExitStack() as stack:
-            stack.callback(_ignore_interrupts)
+            stack.callback(connections.close_all)
             self._stack = stack
             self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="logbook-")))
-            self._env = {**os.environ, "PYTHONUNBUFFERED": "1"}
             self._open_redis()
             self._open_database()
             self._start_programs()
+            stack.callback(self._say, "stopping what was started")
+            stack.callback(_ignore_interrupts)
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Stop everything, undisturbed by a second Ctrl-C."""
-        _ignore_interrupts()
-        self._say("stopping what was started")
-        connections.close_all()
         self._stack.close()
 
     def check(self) -> None:
         """Raise DemoFailed if a program has ended by itself."""
-        for program in (self.web, self.worker):
-            program.check()
+        self.web.check()
+        self.worker.check()
 
     def start_worker(self) -> None:
         """Start a Celery worker; `worker` is the newest."""
-        argv = [sys.executable, "-m", "celery", "-A", "project", "worker"]
-        options = ["--pool", "prefork", "--concurrency", str(self._workers), "--loglevel", "INFO"]
-        name = f"demo{len(self._programs)}@%h"
-        self.worker = self._start("Celery worker", [*argv, *options, "--hostname", name])
+        argv = [sys.executable, "-m", "celery", "-A", "project", "worker", "--loglevel", "INFO"]
+        pool = ["--pool", "prefork", "--concurrency", str(self._workers)]
+        names = ["--queues", self._queue, "--hostname", f"demo{self._programs}@%h"]
+        self.worker = self._start("Celery worker", [*argv, *pool, *names])
 
     def flush(self) -> int:
         """FLUSHALL the demo's own Redis; answers a number that is below every fence given out from now on."""
@@ -79,18 +88,33 @@ class Stage:
 
     def _open_redis(self) -> None:
         if self.own_redis:
-            self._env["REDIS_URL"] = self._stack.enter_context(embedded.valkey(self._folder)).url
-        self._say(f"Redis: {'an embedded Valkey' if self.own_redis else 'as REDIS_URL says'}")
+            try:
+                valkey = self._stack.enter_context(EmbeddedValkey())
+            except NotStarted as error:
+                raise DemoFailed(str(error)) from None
+            self._env.update(REDIS_URL=valkey.url, BROKER_URL=os.environ.get("BROKER_URL") or valkey.broker_url)
+        else:
+            self._stack.callback(self._forget_keys)
+        given = json.loads(os.environ.get("GROUPJOBS") or "{}")
+        own = {"PREFIX": self._queue, "QUEUES": {"default": {"celery_queue": self._queue}}}
+        self._env["GROUPJOBS"] = json.dumps({**given, **own})
+        self._say(f"Redis: {'an embedded Valkey' if self.own_redis else 'the server of REDIS_URL'}")
+
+    def _forget_keys(self) -> None:
+        """Remove what the demo left in a server that is not its own."""
+        with redis.Redis.from_url(self._env["REDIS_URL"]) as client:
+            for key in client.scan_iter(match=f"*{self._queue}*", count=1000):
+                client.delete(key)
 
     def _open_database(self) -> None:
-        if "DATABASE_URL" not in os.environ:
+        if not os.environ.get("DATABASE_URL"):
             path = self._folder / "logbook.sqlite3"
             self._env["DATABASE_URL"] = f"sqlite:///{path}"
             # This process read its settings before the folder existed.
             connections.databases["default"]["NAME"] = str(path)
-        self._say(f"database: {connections['default'].vendor}")
-        migrate = self._start("migration", self._manage("migrate", "--no-input", "--verbosity", "0"))
-        migrate.finish(PATIENCE)
+        self._say(f"database: {connections['default'].display_name}")
+        migration = self._start("migration", self._manage("migrate", "--no-input", "--verbosity", "0"))
+        migration.finish(PATIENCE)
 
     def _start_programs(self) -> None:
         arguments = ["runserver", "--noreload", "--insecure", f"127.0.0.1:{self._port}"]
@@ -99,22 +123,22 @@ class Stage:
         self.web.wait_for(self._web_answers, PATIENCE)
         self._say(f"web server: {self.address}")
         self.worker.wait_for(lambda: " ready." in self.worker.text(), PATIENCE)
-        self._say(f"Celery worker: prefork with {self._workers} children")
+        self._say(f"Celery worker: prefork, {self._workers} children")
 
     def _web_answers(self) -> bool:
-        bound = re.search(r"development server at (http://[\w.]+:[1-9]\d*)/", self.web.text())
+        bound = re.search(r"server at (http://127\.0\.0\.1:[1-9]\d*)/", self.web.text())
         if bound is None:
             return False
         self.address = bound.group(1)
         return Browser(self.address).answers()
 
     def _manage(self, *arguments: str) -> list[str]:
-        return [sys.executable, str(ROOT / "manage.py"), *arguments]
+        return [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments]
 
     def _start(self, name: str, argv: list[str]) -> Program:
-        log = self._folder / f"{len(self._programs)}-{name.replace(' ', '-')}.log"
-        program = Program(name, argv, self._env, ROOT, log)
-        self._programs.append(program)
+        log = self._folder / f"{self._programs}-{name.replace(' ', '-')}.log"
+        program = Program(name, argv, self._env, settings.BASE_DIR, log)
+        self._programs += 1
         self._stack.callback(program.stop)
         return program
 

@@ -78,7 +78,7 @@ def _state(upload: Upload, ended: int, problem: str) -> str:
 
 def _failed(upload: Upload) -> int:
     """Legs of this upload whose run ended in anything but success."""
-    badly = JobRun.objects.filter(status__in=sorted(ENDED_BADLY), job=log_leg.module_path)
+    badly = JobRun.objects.filter(status__in=sorted(ENDED_BADLY), job=log_leg.job_name)
     return badly.filter(kwargs__upload_id=upload.pk).count()
 
 

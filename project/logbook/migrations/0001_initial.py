@@ -5,80 +5,98 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Aircraft',
+            name="Aircraft",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('tail', models.CharField(max_length=12, unique=True)),
-                ('legs', models.PositiveIntegerField(default=0)),
-                ('miles', models.PositiveBigIntegerField(default=0)),
-                ('chain', models.CharField(default='0000000000000000000000000000000000000000000000000000000000000000', max_length=64)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("tail", models.CharField(max_length=12, unique=True)),
+                ("legs", models.PositiveIntegerField(default=0)),
+                ("miles", models.PositiveBigIntegerField(default=0)),
+                (
+                    "chain",
+                    models.CharField(
+                        default="0000000000000000000000000000000000000000000000000000000000000000", max_length=64
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'aircraft',
-                'ordering': ['tail'],
+                "verbose_name_plural": "aircraft",
+                "ordering": ["tail"],
             },
         ),
         migrations.CreateModel(
-            name='Upload',
+            name="Upload",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200)),
-                ('content', models.BinaryField()),
-                ('lines', models.PositiveIntegerField(help_text='Lines of the file, header included.')),
-                ('lines_read', models.PositiveIntegerField(default=1)),
-                ('legs', models.PositiveIntegerField(default=0, help_text='Legs that were enqueued.')),
-                ('problem', models.TextField(blank=True, default='', help_text='Why nothing could be imported.')),
-                ('uploaded_at', models.DateTimeField(auto_now_add=True)),
-                ('imported_at', models.DateTimeField(blank=True, null=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=200)),
+                ("content", models.BinaryField()),
+                ("lines", models.PositiveIntegerField(help_text="Lines of the file, header included.")),
+                ("lines_read", models.PositiveIntegerField(default=1)),
+                ("legs", models.PositiveIntegerField(default=0, help_text="Legs that were enqueued.")),
+                ("problem", models.TextField(blank=True, default="", help_text="Why nothing could be imported.")),
+                ("uploaded_at", models.DateTimeField(auto_now_add=True)),
+                ("imported_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='Refusal',
+            name="Refusal",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('line', models.PositiveIntegerField()),
-                ('message', models.CharField(max_length=255)),
-                ('upload', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='refusals', to='logbook.upload')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("line", models.PositiveIntegerField()),
+                ("message", models.CharField(max_length=255)),
+                (
+                    "upload",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="refusals", to="logbook.upload"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['line'],
-                'indexes': [models.Index(fields=['upload', 'line'], name='logbook_refusal_line')],
+                "ordering": ["line"],
+                "indexes": [models.Index(fields=["upload", "line"], name="logbook_refusal_line")],
             },
         ),
         migrations.CreateModel(
-            name='Leg',
+            name="Leg",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField(help_text='Place in the logbook, from 1.')),
-                ('line', models.PositiveIntegerField(help_text='Line of the uploaded file.')),
-                ('date', models.CharField(max_length=10)),
-                ('departure', models.CharField(max_length=4)),
-                ('carrier', models.CharField(max_length=3)),
-                ('flight', models.CharField(max_length=5)),
-                ('origin', models.CharField(max_length=4)),
-                ('dest', models.CharField(max_length=4)),
-                ('miles', models.PositiveIntegerField()),
-                ('minutes', models.PositiveIntegerField(blank=True, null=True)),
-                ('running_miles', models.PositiveBigIntegerField()),
-                ('chain', models.CharField(max_length=64)),
-                ('entered_at', models.DateTimeField(auto_now_add=True)),
-                ('aircraft', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='entries', to='logbook.aircraft')),
-                ('upload', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='logbook.upload')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveIntegerField(help_text="Place in the logbook, from 1.")),
+                ("line", models.PositiveIntegerField(help_text="Line of the uploaded file.")),
+                ("date", models.CharField(max_length=10)),
+                ("departure", models.CharField(max_length=4)),
+                ("carrier", models.CharField(max_length=3)),
+                ("flight", models.CharField(max_length=5)),
+                ("origin", models.CharField(max_length=4)),
+                ("dest", models.CharField(max_length=4)),
+                ("miles", models.PositiveIntegerField()),
+                ("minutes", models.PositiveIntegerField(blank=True, null=True)),
+                ("running_miles", models.PositiveBigIntegerField()),
+                ("chain", models.CharField(max_length=64)),
+                ("entered_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "aircraft",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="entries", to="logbook.aircraft"
+                    ),
+                ),
+                (
+                    "upload",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="entries", to="logbook.upload"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['aircraft', 'number', 'id'],
-                'indexes': [models.Index(fields=['aircraft', 'number'], name='logbook_leg_number')],
+                "ordering": ["aircraft", "number", "id"],
+                "indexes": [models.Index(fields=["aircraft", "number"], name="logbook_leg_number")],
             },
         ),
     ]

@@ -34,7 +34,10 @@ class Command(BaseCommand):
         names = ("csv", "workers", "port", "timeout", "kill")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            line = play(Options(**{name: options[name] for name in names}), Console(highlight=False, markup=False, soft_wrap=True))
+            line = play(
+                Options(**{name: options[name] for name in names}),
+                Console(highlight=False, markup=False, soft_wrap=True),
+            )
         except DemoFailed as failed:
             raise CommandError(f"demo failed: {failed}") from None
         except KeyboardInterrupt:
