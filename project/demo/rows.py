@@ -12,8 +12,6 @@ from project.demo.verify import Entered
 from project.logbook.jobs import log_leg
 from project.logbook.models import Aircraft, Leg, Refusal, Upload
 
-FIELDS = ("line", "number", "miles", "running_miles", "chain")
-
 
 @dataclass(frozen=True, slots=True)
 class Runs:
@@ -72,9 +70,9 @@ def logbooks(upload_id: int) -> dict[str, list[Entered]]:
     legs = Leg.objects.filter(aircraft__in=fleet).select_related("aircraft").order_by("aircraft__tail", "number", "id")
     found: dict[str, list[Entered]] = {}
     for leg in legs.iterator():
-        values = [getattr(leg, name) for name in FIELDS]
         text = None if leg.upload_id == upload_id else leg.text
-        found.setdefault(leg.aircraft.tail, []).append(Entered(*values, text))
+        entered = Entered(leg.line, leg.number, leg.miles, leg.running_miles, leg.chain, text)
+        found.setdefault(leg.aircraft.tail, []).append(entered)
     return found
 
 

@@ -13,9 +13,9 @@ class UploadForm(forms.Form):
 
     file = forms.FileField(label="CSV file of flights", widget=forms.FileInput(attrs={"accept": ".csv,text/csv"}))
 
-    def clean_file(self) -> UploadedFile:
+    def clean_file(self) -> UploadedFile[bytes]:
         """Refuse a file that is too large to be kept in the database."""
-        file: UploadedFile = self.cleaned_data["file"]
+        file: UploadedFile[bytes] = self.cleaned_data["file"]
         if (file.size or 0) > LARGEST:
             raise forms.ValidationError(f"The file is larger than {LARGEST // 1024 // 1024} MB.")
         return file

@@ -24,15 +24,15 @@ SHOWN_REFUSALS = 100
 @require_http_methods(["GET", "HEAD", "POST"])
 def home(request: HttpRequest) -> HttpResponse:
     """The upload form with the latest uploads; POST saves a file, which starts its import."""
-    form = UploadForm(request.POST or None, request.FILES or None)
-    if request.method == "POST" and form.is_valid():
+    form = UploadForm(request.POST, request.FILES) if request.method == "POST" else UploadForm()
+    if form.is_valid():
         return redirect("logbook:upload", pk=save_upload(form.cleaned_data["file"]).pk)
     uploads = Upload.objects.defer("content")[:20]
-    status = 422 if form.is_bound and form.errors else 200
+    status = 422 if form.errors else 200
     return render(request, "logbook/home.html", {"form": form, "uploads": uploads}, status=status)
 
 
-def save_upload(file: UploadedFile) -> Upload:
+def save_upload(file: UploadedFile[bytes]) -> Upload:
     """Save the file and, through the receiver of `post_save`, the run that imports it, in one transaction."""
     content = file.read()
     with transaction.atomic():

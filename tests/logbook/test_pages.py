@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -48,7 +49,7 @@ def progress(client: Client, upload: Upload) -> dict[str, object]:
 
 
 def test_upload_leads_to_the_page_of_the_file(client: Client, bad_file: bytes) -> None:
-    answer = client.post("/", {"file": SimpleUploadedFile("<b>week</b>.csv", bad_file)}, follow=True)
+    answer = client.post("/", {"file": SimpleUploadedFile("<b>week.csv", bad_file)}, follow=True)
     upload = Upload.objects.get()
     assert answer.redirect_chain == [(f"/uploads/{upload.pk}/", 302)]
     assert bytes(upload.content) == bad_file
@@ -133,7 +134,7 @@ def test_no_page_has_a_script_or_style_of_its_own(client: Client, imported: Uplo
         assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=", page), address
 
 
-def test_the_demo_judges_the_rows_against_the_file(entered: Upload, bad_file: bytes, tmp_path) -> None:
+def test_the_demo_judges_the_rows_against_the_file(entered: Upload, bad_file: bytes, tmp_path: Path) -> None:
     file = tmp_path / "week.csv"
     file.write_bytes(bad_file)
     expected = verify.read_file(file, rows.refused(entered.pk).keys())
@@ -146,7 +147,9 @@ def test_the_demo_judges_the_rows_against_the_file(entered: Upload, bad_file: by
     assert verify.verify(expected, rows.logbooks(entered.pk)).lost == 1
 
 
-def test_the_demo_judges_only_the_file_it_uploaded(entered: Upload, save: Save, bad_file: bytes, tmp_path) -> None:
+def test_the_demo_judges_only_the_file_it_uploaded(
+    entered: Upload, save: Save, bad_file: bytes, tmp_path: Path
+) -> None:
     again = save(bad_file)
     importing.import_upload(again.pk, log_leg.enqueue_many, lambda line, lines: None)
     for run in rows.leg_runs(again.pk):
