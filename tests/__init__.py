@@ -1,0 +1,1 @@
+"""Tests of groupjobs and of its demo project; servers are real and private to each test process."""
