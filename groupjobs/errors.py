@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from typing import Any
 
 
 class GroupJobsError(Exception):
@@ -82,7 +83,7 @@ class LeaseLost(Interrupt):
 
 
 def _seconds(after: float | timedelta) -> float:
-    seconds = after.total_seconds() if isinstance(after, timedelta) else after
+    seconds: Any = after.total_seconds() if isinstance(after, timedelta) else after
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
         raise ValueError(f"Retry(after=...) takes seconds from 0 or a timedelta, not {after!r}.")
     return float(seconds)

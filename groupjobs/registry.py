@@ -42,7 +42,8 @@ _lock = threading.Lock()
 _discovery = threading.RLock()  # never taken while a module is imported, other than by `autodiscover` itself
 _tasks: dict[str, Any] = {}
 _handlers: dict[str, Handler] = {}
-_discovered = _discovering = False
+_discovered = threading.Event()
+_discovering = False
 
 
 def register(task: Any, name: str, aliases: Iterable[str] = ()) -> None:
@@ -153,15 +154,15 @@ def autodiscover() -> None:
 
     Safe to call from several threads: the others wait until the first has finished.
     """
-    global _discovered, _discovering
-    if _discovered:
+    global _discovering
+    if _discovered.is_set():
         return
     with _discovery:
-        if _discovered or _discovering:
+        if _discovered.is_set() or _discovering:
             return
         _discovering = True
         try:
             autodiscover_modules("jobs", "tasks")
-            _discovered = True
+            _discovered.set()
         finally:
             _discovering = False

@@ -1,24 +1,20 @@
-"""`@job`: what users import. A job is a task with a group and options; importing this loads no models."""
+"""A job: a task with a group and options. Importing this loads no models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime, timedelta
-from typing import Any, Concatenate, Final, Literal, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack, overload
+from datetime import datetime
+from typing import Any, Final, ParamSpec, Self, TypeVar, Unpack
 
 from groupjobs import compat, registry
-from groupjobs.compat import InvalidTask, Task, TaskResult
+from groupjobs.compat import InvalidTask, TaskResult
 from groupjobs.errors import Refused
+from groupjobs.jobs.options import Call, Key, Overrides, Seconds
 from groupjobs.policy import OPTIONS, WORKER_OPTIONS, check_key, suggestion, validate
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Hook = TypeVar("Hook", bound=Callable[..., Any])
-
-Seconds = float | timedelta
-Key = str | Callable[..., str | None]
-Call = Mapping[str, Any] | tuple[Sequence[Any], Mapping[str, Any]]
 
 
 class RefusedJob(Refused, InvalidTask):
@@ -30,54 +26,6 @@ class RefusedJob(Refused, InvalidTask):
         if isinstance(error, Refused):
             return cls(error.problem, job=job, subject=error.subject)
         return cls(str(error), job=job)
-
-
-class Overrides(TypedDict, total=False):
-    """Options that belong to one call: what `using()` takes. `group` is the finished text, None for ungrouped."""
-
-    queue_name: str | None
-    priority: int | None
-    run_after: datetime | None
-    backend: str | None
-    group: str | None
-    order: int
-    max_attempts: int
-    on_retry: Literal["block", "yield"]
-    max_losses: int
-    after_failure: Literal["continue", "hold", "cancel"]
-    atomic: bool
-    time_limit: Seconds | None
-    soft_time_limit: Seconds | None
-    expires: Seconds | datetime | None
-    dedup: Key | None
-    on_duplicate: Literal["skip", "replace", "coalesce"]
-    labels: Mapping[str, Any]
-
-
-class Options(TypedDict, total=False):
-    """Options of `@job`. Durations are seconds or timedeltas."""
-
-    name: str
-    aliases: str | Iterable[str]
-    backend: str
-    queue_name: str
-    priority: int
-    group: Key | None
-    order: int
-    max_attempts: int
-    retry_on: type[Exception] | Iterable[type[Exception]]
-    backoff: Seconds | Sequence[Seconds] | Callable[[int], Seconds] | None
-    on_retry: Literal["block", "yield"]
-    max_losses: int
-    after_failure: Literal["continue", "hold", "cancel"]
-    atomic: bool
-    time_limit: Seconds | None
-    soft_time_limit: Seconds | None
-    expires: Seconds | datetime | None
-    dedup: Key | None
-    on_duplicate: Literal["skip", "replace", "coalesce"]
-    on_abandoned: Callable[[Any, str], object] | None
-    labels: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -117,7 +65,7 @@ class Job(compat.GenericTask[P, R]):
     def __new__(cls, *_: Any, **options: Any) -> Self:
         """Refuse unknown options with a hint, also those of a plain `@task`."""
         for name in options.keys() - FIELDS:
-            _unknown(path_of(options.get("func")), name, OPTIONS)
+            unknown_option(path_of(options.get("func")), name, OPTIONS)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -134,6 +82,9 @@ class Job(compat.GenericTask[P, R]):
     def _normalise(self, label: str) -> None:
         given = {name: getattr(self, name) for name in CHECKED if name != "name" or self.name}
         normal = validate(label, given)
+        for option in ("run_after", "expires"):
+            if isinstance(normal[option], datetime):
+                normal[option] = registry.checked_moment(label, option, normal[option])
         normal["job_name"] = label
         normal.setdefault("name", getattr(self.func, "__name__", label))
         for name, value in normal.items():
@@ -178,7 +129,8 @@ CHECKED: Final = tuple(name for name in ("literal_group", *OPTIONS))
 UNCHANGED: Final = ("priority", "queue_name", "run_after", "backend")  # by None in using(), as in Django
 
 
-def _unknown(job: str, name: str, known: Iterable[str]) -> None:
+def unknown_option(job: str, name: str, known: Iterable[str]) -> None:
+    """Raise RefusedJob for an option that there is none of, with a hint."""
     raise RefusedJob(f"there is no option {name!r};{suggestion(name, known)}", job=job, subject=name)
 
 
@@ -195,11 +147,11 @@ def _changes(job: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
             problem = f"{name} cannot be given in using(), because the worker reads it from the code; give it to @job"
             raise RefusedJob(problem, job=job, subject=name)
         if name not in Overrides.__annotations__:
-            _unknown(job, name, Overrides.__annotations__)
+            unknown_option(job, name, Overrides.__annotations__)
     if "group" in changes:
         changes["literal_group"] = _literal(job, changes.pop("group"))
     if "backend" in changes:
-        _check_backend(job, changes["backend"])
+        check_backend(job, changes["backend"])
     return changes
 
 
@@ -211,7 +163,8 @@ def _literal(job: str, group: Any) -> str:
     raise RefusedJob(f"group must be the finished text, or None for ungrouped, not {group!r}", job=job, subject="group")
 
 
-def _check_backend(job: str, alias: str) -> None:
+def check_backend(job: str, alias: str) -> None:
+    """Refused unless groupjobs serves this alias; InvalidTaskBackend when there is none of that name."""
     if alias != compat.BUILT_IN and not compat.is_own(alias):
         compat.task_backends[alias]  # an unknown alias is Django's to report
         problem = f"backend={alias!r} is not served by {compat.BACKEND}; a job needs it (tests: groupjobs.testing)"
@@ -242,66 +195,3 @@ def _base(name: str) -> Any:
 def _again(name: str, changed: dict[str, Any]) -> Any:
     """A pickled job: the one of this name as this process knows it, with the same overrides."""
     return replace(_base(name), **changed)
-
-
-class Decorator(Protocol):
-    """What `@job(...)` returns."""
-
-    @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Job[P, R]: ...
-
-
-class ContextDecorator(Protocol):
-    """What `@job(takes_context=True, ...)` returns: callers do not pass the context."""
-
-    @overload
-    def __call__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[Concatenate[Any, P], R], /) -> Job[P, R]: ...
-
-
-@overload
-def job(function: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
-@overload
-def job(function: Callable[P, R], /) -> Job[P, R]: ...
-@overload
-def job(*, takes_context: Literal[False] = False, **options: Unpack[Options]) -> Decorator: ...
-@overload
-def job(*, takes_context: Literal[True], **options: Unpack[Options]) -> ContextDecorator: ...
-def job(function: Any = None, /, **options: Any) -> Any:
-    """Make a module-level function a job, bare or with options.
-
-    Raises Refused, naming the option and the job, at import: for an unknown option, a value of a wrong
-    type or range, a group template that names no argument, a name that is taken.
-    """
-    if function is None:
-        return lambda func: _made(func, options)
-    return _made(function, options)
-
-
-def _made(func: Any, options: Mapping[str, Any]) -> Any:
-    name = options.get("name")
-    label = name if isinstance(name, str) and name else path_of(func)
-    if isinstance(func, Task) or not callable(func):
-        raise RefusedJob("@job decorates a function; options are given by name: @job(group=...)", job=label)
-    if "run_after" in options:
-        raise RefusedJob("run_after belongs to a call; give it to using()", job=label, subject="run_after")
-    for option in options.keys() - {"backend", *OPTIONS}:
-        _unknown(label, option, {"backend", *OPTIONS})
-    try:
-        validate(label, {option: value for option, value in options.items() if option != "backend"})
-        if "backend" in options:
-            _check_backend(label, options["backend"])
-        made: Job[..., Any] = Job(func=func, **{"backend": compat.own_alias(), **options})
-        registry.register(made, made.job_name, made.aliases)
-    except Refused as error:
-        raise RefusedJob.of(error, label) from None
-    return made
-
-
-def atomic_hook(hook: Hook) -> Hook:
-    """Mark an `on_abandoned` callable: its writes and the acknowledgement of the report are one commit."""
-    hook.groupjobs_atomic = True  # type: ignore[attr-defined]
-    return hook
