@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from groupjobs import ledger, moves, policy, registry
-from groupjobs.models import JobRun
+
+if TYPE_CHECKING:
+    from groupjobs.models import JobRun
 
 Call = tuple[Sequence[Any], Mapping[str, Any]]
 
@@ -19,28 +21,32 @@ def enqueue_runs(task: Any, calls: Sequence[Call]) -> list[JobRun]:
     the signature, or give no valid group. Does not fail because Redis or the broker is down.
     """
     handler = registry.handler_of(task)
-    runs = [_row(handler, args, kwargs) for args, kwargs in calls]
-    if runs:
-        ledger.insert(runs)
-        moves.publish_later(runs, ledger.alias())
+    lines = [_line(handler, args, kwargs) for args, kwargs in calls]
+    if not lines:
+        return []
+    runs = ledger.insert(_batch(handler, lines))
+    moves.publish_later(runs, ledger.alias())
     return runs
 
 
-def _row(handler: registry.Handler, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobRun:
-    options = handler.policy
-    names = tuple(handler.signature.parameters)
+def _line(handler: registry.Handler, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ledger.Line:
+    options, names = handler.policy, tuple(handler.signature.parameters)
     plain_args, plain_kwargs = policy.json_checked(handler.name, args, kwargs, names)
-    return JobRun(
+    group = policy.group_of(options, handler.name, handler.signature, plain_args, plain_kwargs)
+    dedup = policy.dedup_of(options, handler.name, handler.signature, plain_args, plain_kwargs)
+    return group, json.dumps(plain_args), json.dumps(plain_kwargs), dedup
+
+
+def _batch(handler: registry.Handler, lines: Sequence[ledger.Line]) -> ledger.Batch:
+    options = handler.policy
+    return ledger.Batch(
         queue=options.queue_name,
-        group=policy.group_of(options, handler.name, handler.signature, plain_args, plain_kwargs),
         job=handler.name,
-        args=plain_args,
-        kwargs=plain_kwargs,
+        lines=lines,
         priority=options.priority,
         order=options.order,
         run_after=options.run_after,
-        yields=options.run_after is not None,
-        expires_at=_expiry(options.expires),
+        expires=options.expires,
         max_attempts=options.max_attempts,
         max_losses=options.max_losses,
         after_failure=options.after_failure,
@@ -48,10 +54,5 @@ def _row(handler: registry.Handler, args: Sequence[Any], kwargs: Mapping[str, An
         atomic=options.atomic,
         time_limit=options.time_limit,
         soft_time_limit=options.soft_time_limit,
-        dedup_key=policy.dedup_of(options, handler.name, handler.signature, plain_args, plain_kwargs),
-        labels=dict(options.labels),
+        labels=options.labels,
     )
-
-
-def _expiry(expires: float | datetime | None) -> Any:
-    return ledger.later(expires) if isinstance(expires, int | float) else expires

@@ -10,7 +10,8 @@ from typing import Any
 from groupjobs.ledger import Settlement
 from groupjobs.lifecycle import Seen
 from groupjobs.registry import Handler
-from groupjobs.store import Consumer, Lease, Outcome, Reservation, StepReply, Store
+from groupjobs.store import Consumer, Lease, Outcome, Reservation, Store
+from groupjobs.store.replies import StepReply
 
 WAIT = "wait"  # begun, its handler has not started
 RUN = "run"  # its handler runs

@@ -132,6 +132,7 @@ class Service:
             for item, admission in decided.begin
         ]
         begun = self.patience.database(lambda: ledger.begin(beginnings))
+        self.committed = time.monotonic()
         items = [item for item, _ in decided.begin]
         with self.book.lock:
             self.book.items = list(items)

@@ -4,7 +4,7 @@ from groupjobs.ledger.attempts import Attempt
 from groupjobs.ledger.beginning import Beginning, begin
 from groupjobs.ledger.database import CONNECTION_ERRORS, alias, connection, forget_connection, one_commit
 from groupjobs.ledger.groups import cancel_waiting, group_row, set_hold
-from groupjobs.ledger.inserting import flag_unpublished, insert, rows
+from groupjobs.ledger.inserting import Batch, Line, flag_unpublished, insert, rows
 from groupjobs.ledger.loading import load
 from groupjobs.ledger.paging import (
     group_page,
@@ -26,7 +26,9 @@ __all__ = [
     "SETTLED",
     "Answer",
     "Attempt",
+    "Batch",
     "Beginning",
+    "Line",
     "Settlement",
     "acknowledge_report",
     "alias",

@@ -45,15 +45,11 @@ def _statement(vendor: str) -> str:
     assignments = (
         "status = 'RUNNING', fence = b.new_fence, alone = b.new_alone, worker = b.new_worker, "
         "consumer = b.new_consumer, losses = r.losses + b.lost, attempts = r.attempts + b.lost, "
-        f"run_after = null, yields = {_false(vendor)}, unpublished = {_false(vendor)}, "
+        f"run_after = null, yields = {sql.false(vendor)}, unpublished = {sql.false(vendor)}, "
         f"last_attempted_at = {now}, started_at = coalesce(r.started_at, {now})"
     )
     condition = "r.id = b.run_id and r.fence = b.seen_fence and r.status = b.seen_status"
     return sql.update_from(vendor, assignments, _COLUMNS, condition)
-
-
-def _false(vendor: str) -> str:
-    return "false" if vendor == "postgresql" else "0"
 
 
 def begin(beginnings: Sequence[Beginning]) -> set[int]:

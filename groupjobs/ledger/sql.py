@@ -16,6 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 RUN: Final = "groupjobs_jobrun"
 GROUP: Final = "groupjobs_jobgroup"
+PROGRESS: Final = "groupjobs_jobprogress"
 
 _NOW: Final = {
     "postgresql": "statement_timestamp()",
@@ -49,6 +50,28 @@ def seconds_until(vendor: str, column: str) -> str:
     return _spell(_SECONDS_UNTIL[vendor], column=column)
 
 
+def false(vendor: str) -> str:
+    """The database's word for false."""
+    return "false" if vendor == "postgresql" else "0"
+
+
+def moment(vendor: str) -> str:
+    """A parameter that is a timestamp, or NULL."""
+    return "%s::timestamptz" if vendor == "postgresql" else "%s"
+
+
+_IN_SECONDS: Final = {
+    "postgresql": "statement_timestamp() + %s * interval '1 second'",
+    "sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now'{local}, %s || ' seconds')",
+    "mysql": "{utc}(6) + interval %s second",
+}
+
+
+def in_seconds(vendor: str) -> str:
+    """The database's now plus a parameter in seconds."""
+    return _spell(_IN_SECONDS[vendor])
+
+
 def quoted(template: str, connection: BaseDatabaseWrapper) -> str:
     """Quote the two column names that SQL reserves: `[group]` and `[order]`."""
     quote = connection.ops.quote_name
@@ -66,21 +89,33 @@ Columns = tuple[tuple[str, str], ...]
 
 
 @cache
-def update_from(vendor: str, assignments: str, columns: Columns, condition: str) -> str:
-    """One UPDATE of runs `r` from a list `b`, whose columns are (name, kind) pairs; kinds: int, bool, text.
+def list_source(vendor: str, columns: Columns) -> str:
+    """A list `b` to select from, with its columns, (name, kind) pairs, and `place`, which counts its rows.
 
-    The list travels as arrays on PostgreSQL and as one JSON parameter elsewhere. Columns of `b` must
-    not be called like columns of `r` that are assigned: MariaDB could not tell them apart.
+    It travels as arrays on PostgreSQL and as one JSON parameter elsewhere. Kinds: int, bool, text.
     """
+    names = ", ".join(name for name, _ in columns)
     if vendor == "postgresql":
         arrays = ", ".join(f"%s::{_TYPES[vendor][kind]}[]" for _, kind in columns)
-        source = f"unnest({arrays}) as b({', '.join(name for name, _ in columns)})"
-        return f"update {RUN} as r set {assignments} from {source} where {condition}"
+        return f"unnest({arrays}) with ordinality as b({names}, place)"
     if vendor == "sqlite":
         picks = ", ".join(f"json_extract(value, '$[{n}]') as {name}" for n, (name, _) in enumerate(columns))
-        return f"update {RUN} as r set {assignments} from (select {picks} from json_each(%s)) as b where {condition}"
+        return f"(select key as place, {picks} from json_each(%s)) as b"
     paths = ", ".join(f"{name} {_TYPES[vendor][kind]} path '$[{n}]'" for n, (name, kind) in enumerate(columns))
-    return f"update {RUN} as r join json_table(%s, '$[*]' columns({paths})) as b on {condition} set {assignments}"
+    return f"json_table(%s, '$[*]' columns(place for ordinality, {paths})) as b"
+
+
+@cache
+def update_from(vendor: str, assignments: str, columns: Columns, condition: str) -> str:
+    """One UPDATE of runs `r` from a list `b`.
+
+    Columns of `b` must not be called like columns of `r` that are assigned: MariaDB could not tell
+    them apart.
+    """
+    source = list_source(vendor, columns)
+    if vendor == "mysql":
+        return f"update {RUN} as r join {source} on {condition} set {assignments}"
+    return f"update {RUN} as r set {assignments} from {source} where {condition}"
 
 
 def json_value(vendor: str, column: str) -> str:
