@@ -54,13 +54,13 @@ class GroupJobsBackend(BaseTaskBackend):
     def validate_task(self, task: Task[..., Any]) -> None:
         """Refused (an InvalidTask, too) unless the task can be enqueued here; touches no models."""
         job = getattr(task, "job_name", "") or path_of(task.func)
-        if task.queue_name not in self.queues:
-            hint = suggestion(task.queue_name, self.queues)
-            problem = f"queue_name {task.queue_name!r} is no queue of this backend;{hint}"
-            raise RefusedJob(problem, job=job, subject="queue_name")
         try:
             if not isinstance(task, Job):
-                validate(job, {"priority": task.priority, "run_after": task.run_after})
+                validate(job, {name: getattr(task, name) for name in ("queue_name", "priority", "run_after")})
+            if task.queue_name not in self.queues:
+                hint = suggestion(task.queue_name, self.queues)
+                problem = f"queue_name {task.queue_name!r} is no queue of this backend;{hint}"
+                raise Refused(problem, job=job, subject="queue_name")
             if task.run_after is not None:
                 registry.checked_moment(job, "run_after", task.run_after)
             super().validate_task(task)

@@ -23,7 +23,12 @@ Found = Iterable[CheckMessage]
 Check = Callable[[conf.Settings], Found]
 
 
-@register(TAG)
+def connect() -> None:
+    """Make the checks part of `manage.py check`; called when the app is ready."""
+    register(check_settings, TAG)
+    register(check_server, TAG, deploy=True)
+
+
 def check_settings(**_: Any) -> list[CheckMessage]:
     """Run every check that needs no server; a wrong `GROUPJOBS` is the only message while there is one."""
     try:
@@ -166,7 +171,6 @@ def _hard_limits() -> list[str]:
 CHECKS: Final[tuple[Check, ...]] = (check_redis, check_database, check_tasks, check_celery)
 
 
-@register(TAG, deploy=True)
 def check_server(**_: Any) -> list[CheckMessage]:
     """Ask the server whether it may forget keys; done by `check --deploy` only."""
     from groupjobs.store import connect
