@@ -190,4 +190,4 @@ class JobGroup(models.Model):
         constraints = [models.UniqueConstraint(name="groupjobs_one_per_group", fields=["queue", "group"])]
 
     def __str__(self) -> str:
-        return self.group or self.queue
+        return str(self.group or self.queue)

@@ -139,3 +139,13 @@ def _copy(task: Any, changes: Mapping[str, Any]) -> Any:
         value = changes[option.name] if option.name in changes else getattr(task, option.name)
         object.__setattr__(copy, option.name, value)
     return copy
+
+
+def result_of_run(run_id: int) -> TaskResult[..., Any]:
+    """The result of a run by its id, read anew from its row."""
+    from groupjobs.ledger import alias
+    from groupjobs.models import JobRun
+
+    run = JobRun.objects.using(alias()).get(pk=run_id)
+    task = task_of(run, "default")
+    return result_of(run, task, task.backend, list(run.attempt_log.filter(life=run.life).order_by("fence")))

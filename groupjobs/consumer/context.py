@@ -12,7 +12,7 @@ from groupjobs.errors import Cancel
 T = TypeVar("T")
 
 
-class RunContext(TaskContext):
+class RunContext(TaskContext[..., Any]):
     """What a handler may know of its run, and how it says how far it has come.
 
     `attempt` counts the tries begun in this life, from 1; `fence` is the number of the reservation

@@ -116,9 +116,7 @@ class Service:
         """Load, decide, and write RUNNING for the whole batch before any handler starts."""
         ids = [r.run for r in reservations]
         rows = self.patience.database(lambda: ledger.load(self.queue, ids))
-        decided = decide(
-            reservations, rows, registry.resolve, self.consumer.nonce, self.settings.unknown_job_grace
-        )
+        decided = decide(reservations, rows, registry.resolve, self.consumer.nonce, self.settings.unknown_job_grace)
         beginnings = [
             Beginning(
                 item.row,

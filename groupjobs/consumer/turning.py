@@ -53,5 +53,3 @@ def _lose(row: Seen, admission: Admission) -> None:
     with ledger.one_commit():
         if ledger.transit("lose", row.id, RUNNING, row.fence, suspect=True, lost=admission.counted):
             ledger.record([Attempt.lost(row, row.fence)] if admission.counted else [])
-
-

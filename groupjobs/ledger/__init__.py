@@ -1,6 +1,6 @@
 """The only writer of rows: one module per verb, exact predicates, lists everywhere."""
 
-from groupjobs.ledger.attempts import Attempt
+from groupjobs.ledger.attempts import Attempt, record
 from groupjobs.ledger.beginning import Beginning, begin
 from groupjobs.ledger.database import CONNECTION_ERRORS, alias, connection, forget_connection, one_commit
 from groupjobs.ledger.groups import cancel_waiting, group_row, set_hold
@@ -49,6 +49,7 @@ __all__ = [
     "one_commit",
     "queues_with_live_runs",
     "read",
+    "record",
     "rows",
     "running_page",
     "set_hold",

@@ -116,8 +116,9 @@ def insert(batch: Batch) -> list[JobRun]:
 def _insert(batch: Batch, lines: Sequence[Line]) -> list[JobRun]:
     database = connection()
     vendor, adapt = database.vendor, database.ops.adapt_datetimefield_value
-    seconds = isinstance(batch.expires, int | float)
-    expires = batch.expires if seconds else adapt(batch.expires)
+    given = batch.expires
+    seconds = isinstance(given, int | float)
+    expires = given if isinstance(given, int | float) else adapt(given)
     copied = [getattr(batch, name) for name in _COPIED]
     timed = [adapt(batch.run_after), batch.run_after is not None, json.dumps(dict(batch.labels)), expires]
     with database.cursor() as cursor:

@@ -57,4 +57,5 @@ def load(queue: str, runs: Sequence[int]) -> dict[int, Seen]:
 
 def _seen(row: tuple[Any, ...]) -> Seen:
     flags = {7, 16, 22, 23, 27}  # SQLite and MariaDB answer 0 and 1
-    return Seen(*(bool(value) if n in flags else value for n, value in enumerate(row)))
+    values: list[Any] = [bool(value) if n in flags else value for n, value in enumerate(row)]
+    return Seen(*values)

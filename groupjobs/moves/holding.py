@@ -10,19 +10,17 @@ from groupjobs.moves.withdrawing import withdraw
 from groupjobs.store import store_for
 
 if TYPE_CHECKING:
-    from groupjobs.models import JobGroup as Group
-else:
-    Group = object
+    from groupjobs.models import JobGroup
 
 PAGE = 500
 
 
-def hold_row(queue: str, group: str, reason: str, by: str = "") -> Group | None:
+def hold_row(queue: str, group: str, reason: str, by: str = "") -> JobGroup | None:
     """Write that a group is held; None when it was held already. Redis is told with `tell`."""
     return ledger.set_hold(queue, group, True, reason, by)
 
 
-def tell(row: Group) -> bool:
+def tell(row: JobGroup) -> bool:
     """Tell Redis what the row says. False when Redis is down: the sweep mirrors it later."""
     rate = (row.rate_count, row.rate_seconds) if row.rate_count and row.rate_seconds else None
     try:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from groupjobs import ledger
 from groupjobs.ledger import Answer, Settlement
 from groupjobs.lifecycle import Seen
 from groupjobs.moves import holding
 from groupjobs.store import Outcome
+
+if TYPE_CHECKING:
+    from groupjobs.models import JobGroup
 
 Item = tuple[Seen, Settlement]
 ENDS_IN_FAILURE: Final = frozenset({"fail", "abandon"})
@@ -36,13 +39,13 @@ def settle(queue: str, items: Sequence[Item]) -> dict[int, Outcome]:
     return {s.run: outcome(s, answers[s.run]) for _, s in items}
 
 
-def _write(queue: str, items: Sequence[Item]) -> tuple[dict[int, Answer], list[holding.Group]]:
+def _write(queue: str, items: Sequence[Item]) -> tuple[dict[int, Answer], list[JobGroup]]:
     with ledger.one_commit():
         answers = ledger.settle([settlement for _, settlement in items])
         return answers, _hold_groups(queue, items, answers)
 
 
-def _hold_groups(queue: str, items: Sequence[Item], answers: dict[int, Answer]) -> list[holding.Group]:
+def _hold_groups(queue: str, items: Sequence[Item], answers: dict[int, Answer]) -> list[JobGroup]:
     """`after_failure`: the hold is written in the same commit as the failure that causes it."""
     holds = []
     for row, settlement in items:
@@ -70,9 +73,9 @@ def _cancel_lines(queue: str, items: Sequence[Item], answers: dict[int, Answer])
             holding.cancel_line(queue, row.group, f"run {row.id} of the group ended in failure")
 
 
-def _write_one_by_one(queue: str, items: Sequence[Item]) -> tuple[dict[int, Answer], list[holding.Group]]:
+def _write_one_by_one(queue: str, items: Sequence[Item]) -> tuple[dict[int, Answer], list[JobGroup]]:
     answers: dict[int, Answer] = {}
-    holds: list[holding.Group] = []
+    holds: list[JobGroup] = []
     for item in items:
         try:
             answer, held = _write(queue, [item])

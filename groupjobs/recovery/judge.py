@@ -26,9 +26,7 @@ def seen_entry(entry: Entry | None) -> EntrySeen | None:
     if entry is None:
         return None
     leased = entry.place == "leased"
-    return EntrySeen(
-        leased, entry.life, entry.fence, entry.alone > 0, entry.ghost, entry.silent, entry.interrupted
-    )
+    return EntrySeen(leased, entry.life, entry.fence, entry.alone > 0, entry.ghost, entry.silent, entry.interrupted)
 
 
 class Judge:
@@ -137,5 +135,3 @@ class Judge:
 
     def _detail(self, run: JobRun, verdict: str, reason: str, worker: str = "") -> None:
         self.report.detail(run.pk, run.group, self.queue, verdict, reason, worker)
-
-

@@ -93,10 +93,10 @@ def snapshot(reply: Sequence[Any]) -> Snapshot:
 
 def entry(row: Sequence[Any]) -> Entry:
     """One entry of a `snapshot`."""
-    _, place, life, fence, alone, again, consumer, worker, ghost, silent, healed, wait = row
+    _, place, life, fence, alone, again, consumer, worker, ghost, silent, healed, wait, interrupted = row
     return Entry(
         text(place), int(life), int(fence), int(alone), int(again), text(consumer), text(worker),
-        ghost == 1, silent == 1, int(healed), int(wait),
+        ghost == 1, silent == 1, int(healed), int(wait), interrupted == 1,
     )  # fmt: skip
 
 

@@ -156,6 +156,7 @@ class Entry(NamedTuple):
     silent: bool
     healed: int
     wait_ms: int
+    interrupted: bool = False
 
 
 class GroupState(NamedTuple):

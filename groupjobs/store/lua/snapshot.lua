@@ -2,7 +2,7 @@
 -- KEYS: the queue's base key.
 -- ARGV: settings; count; run, group of each.
 -- Returns: state, epoch, rebuilding ms, {run, place, life, fence, alone, again, consumer, worker, ghost,
---   silent, healed, wait ms of each known run}, {group, ready, later ms or '', waiting, {held runs}, held
+--   silent, healed, wait ms, interrupted of each known run}, {group, ready, later ms or '', waiting, {held runs}, held
 --   flag, version, {strays: held members without a live lease} of each group}.
 -- Keeps: changes nothing but the epoch and the clock; at most 500 runs.
 local asked = {}
@@ -27,10 +27,17 @@ local function place_of(e)
   return e.s and 'scheduled' or 'line'
 end
 
+-- Whether the lease that ended, or the ghost that holds it, belonged to a worker that had announced its end.
+local function interrupted(e)
+  if not e.c then return e.i end
+  local _, leaving = slots_of(e.w)
+  return leaving or call('ZSCORE', base .. ':dead', e.c) == '1'
+end
+
 local function describe(run, e)
   local wait = math.max(0, tonumber(e.t or now) - now)
   return { run, place_of(e), whole(e.l), whole(e.f), e.a, whole(e.n), e.c or '', e.w or '',
-    e.c and ghost(e.c) and 1 or 0, e.w and silent(e.w) or 0, whole(e.x), wait }
+    e.c and ghost(e.c) and 1 or 0, e.w and silent(e.w) or 0, whole(e.x), wait, interrupted(e) and 1 or 0 }
 end
 
 local function in_place(run, e)
