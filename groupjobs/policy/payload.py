@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from groupjobs.errors import RefusedArgument
 
 DEEPEST: Final = 30  # MariaDB's JSON ends at 32 levels, and a run's arguments are two of them
 LONGEST_NUMBER: Final = 4000  # binary digits; Python itself stops printing at 4,300 decimal ones
+LARGEST_FLOAT: Final = 1e16  # from here on jsonb writes a float's shortest digits out as a whole number
 
 Names = Sequence[str]
 
@@ -101,6 +103,8 @@ def _text(value: str, job: str, path: str) -> str:
 def _number(value: Any, job: str, path: str) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise refused(job, path, f"is {value}, which is not JSON", "pass None or a text")
+    if isinstance(value, float) and abs(value) >= LARGEST_FLOAT and Decimal(repr(value)) != value:
+        raise refused(job, path, f"is {value}, which PostgreSQL's JSON does not keep exactly", "pass it as a text")
     if isinstance(value, int) and value.bit_length() > LONGEST_NUMBER:
         raise refused(job, path, "is a number of more than 1,200 digits", "pass it as a text")
     return value
