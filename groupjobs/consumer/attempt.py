@@ -45,13 +45,20 @@ def attempt(item: Item, make_context: MakeContext) -> Settlement:
     except Retry as asked:
         return _after_failure(item, asked, delay=asked.after)
     except Cancel as asked:
-        return Settlement(item.run, _fence(item), "cancel", reason=str(asked.reason)[:255])
+        return Settlement(item.run, _fence(item), "cancel", reason=plain(str(asked.reason))[:255])
     except Hold as asked:
-        return Settlement(item.run, _fence(item), "retry", tried=False, holds=str(asked.reason)[:255] or "asked")
+        return _held(item, asked)
     except LateCommit:
         raise LeaseLost from None
     except Exception as error:
         return _failed(item, error)
+
+
+def _held(item: Item, asked: Hold) -> Settlement:
+    """The run goes back and its group is held; a run without a group has nothing to hold, so it fails."""
+    if not item.row.group:
+        return _after_failure(item, TypeError("Hold was raised by a run that has no group to hold."), again=False)
+    return Settlement(item.run, _fence(item), "retry", tried=False, holds=plain(asked.reason)[:255] or "asked")
 
 
 def _fence(item: Item) -> int:

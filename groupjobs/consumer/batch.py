@@ -39,6 +39,7 @@ class Item:
     lost: bool = False
     interruptible: bool = False
     started: float = 0.0
+    seconds: float = 0.0
     progress: dict[str, Any] | None = None
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from groupjobs.compat import TaskContext
 from groupjobs.consumer.batch import Item
@@ -11,8 +11,13 @@ from groupjobs.errors import Cancel
 
 T = TypeVar("T")
 
+if TYPE_CHECKING:
+    Base = TaskContext[..., Any]
+else:
+    Base = TaskContext  # generic for type checkers only, in the backport
 
-class RunContext(TaskContext[..., Any]):
+
+class RunContext(Base):
     """What a handler may know of its run, and how it says how far it has come.
 
     `attempt` counts the tries begun in this life, from 1; `fence` is the number of the reservation

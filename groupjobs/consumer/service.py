@@ -8,9 +8,11 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
-from groupjobs import bell, conf, ledger, moves, registry
+from groupjobs import bell, conf, ledger, moves, registry, reports
+from groupjobs.consumer import announcing
 from groupjobs.consumer.admission import decide
 from groupjobs.consumer.attempt import attempt
 from groupjobs.consumer.batch import BACK, RAN, RUN, WAIT, Book, Item
@@ -136,6 +138,9 @@ class Service:
             self.book.items = list(items)
         self._not_begun([item for item in items if item.run not in begun])
         self.book.extra += self.patience.database(lambda: turn_away(self.queue, decided.others))
+        abandoned = [reservation.run for reservation, _, admission in decided.others if admission.kind == "abandon"]
+        if abandoned:
+            reports.soon(self.queue, abandoned)
         return items
 
     def _not_begun(self, items: Sequence[Item]) -> None:
@@ -171,7 +176,9 @@ class Service:
         return True
 
     def _run(self, item: Item) -> None:
+        announcing.begun(self.queue, item)
         settlement = self._attempt(item)
+        item.seconds = time.monotonic() - item.started
         with self.book.lock:
             item.settlement = settlement
             item.state = RAN
@@ -200,14 +207,16 @@ class Service:
             for item in items:
                 self.book.told(item, told.get(item.run) or Outcome(item.run, item.reservation.fence, "done"))
             self.committed = time.monotonic()
+        announcing.settled(self.queue, items)
 
     def write_progress(self, items: Sequence[Item]) -> None:
-        """Write the last word of handlers that said how far they have come."""
+        """Write the last word of handlers that said how far they have come; news may be lost in an outage."""
         said = {item.run: item.progress for item in items if item.progress}
         for item in items:
             item.progress = None
         if said:
-            self.patience.database(lambda: ledger.write_progress(said))
+            with suppress(*ledger.CONNECTION_ERRORS):
+                ledger.write_progress(said)
 
     def give_back(self, items: Sequence[Item], *, patient: bool = True) -> None:
         """These were begun but not started: their rows say READY again, then Redis is told."""
