@@ -99,6 +99,8 @@ def admit(row: Seen | None, lease: Lease) -> Admission:
         return Admission("back", "newer_fence", blocks=True)
     if row.status == RUNNING:
         return _admit_running(row, lease)
+    if row.fence == lease.fence:  # begun under this very fence and given back since
+        return Admission("back", "newer_fence", blocks=True)
     return _admit_waiting(row, lease, lost=False)
 
 

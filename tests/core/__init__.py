@@ -1,0 +1,1 @@
+"""Tests that try to break the core: rows, enqueue, consumer, recovery."""
