@@ -16,6 +16,7 @@ from groupjobs.ledger.paging import (
 )
 from groupjobs.ledger.progressing import write_progress
 from groupjobs.ledger.reporting import acknowledge_report, claim_report, unreported
+from groupjobs.ledger.reviving import ask_to_cancel, find, head_of, reschedule, revive
 from groupjobs.ledger.settling import GONE, LATE, SETTLED, Answer, Settlement, give_back, read, settle
 from groupjobs.ledger.transitions import later, transit
 
@@ -32,15 +33,18 @@ __all__ = [
     "Settlement",
     "acknowledge_report",
     "alias",
+    "ask_to_cancel",
     "begin",
     "cancel_waiting",
     "claim_report",
     "connection",
+    "find",
     "flag_unpublished",
     "forget_connection",
     "give_back",
     "group_page",
     "group_row",
+    "head_of",
     "insert",
     "later",
     "live_among",
@@ -50,6 +54,8 @@ __all__ = [
     "queues_with_live_runs",
     "read",
     "record",
+    "reschedule",
+    "revive",
     "rows",
     "running_page",
     "set_hold",

@@ -1,0 +1,113 @@
+"""What a person may ask of runs, groups and queues: guarded by the state that was seen, harmless when repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from groupjobs import ledger, moves
+from groupjobs.lifecycle import LIVE, READY, RUNNING
+
+if TYPE_CHECKING:
+    from groupjobs.models import JobRun
+
+PAGE: Final = 500
+
+
+@dataclass(slots=True)
+class Report:
+    """Ids of the runs that were changed, and for the others why not."""
+
+    changed: list[int] = field(default_factory=list)
+    skipped: list[tuple[int, str]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        reasons = sorted({reason for _, reason in self.skipped})
+        return f"{len(self.changed)} changed, {len(self.skipped)} skipped" + (
+            f": {'; '.join(reasons)}" if reasons else ""
+        )
+
+
+def _each(runs: Iterable[int], act: Callable[[list[JobRun], Report], None]) -> Report:
+    report, ids = Report(), list(dict.fromkeys(runs))
+    for start in range(0, len(ids), PAGE):
+        page = ids[start : start + PAGE]
+        found = ledger.find(page)
+        report.skipped += [(run, "no such run") for run in sorted(set(page) - {row.pk for row in found})]
+        act(found, report)
+    return report
+
+
+def _note(report: Report, run: JobRun, changed: bool, otherwise: str) -> bool:
+    if changed:
+        report.changed.append(run.pk)
+    else:
+        report.skipped.append((run.pk, otherwise))
+    return changed
+
+
+def retry(runs: Iterable[int]) -> Report:
+    """Give ended runs a new life in the same row: budgets start anew, history stays, late words are refused."""
+    return _each(runs, _retry)
+
+
+def _retry(found: list[JobRun], report: Report) -> None:
+    revived = [run for run in found if _note(report, run, ledger.revive(run), f"already {run.status}")]
+    moves.publish(ledger.rows([run.pk for run in revived]))
+
+
+def cancel(runs: Iterable[int]) -> Report:
+    """Cancel runs: a waiting one at once; a running one is asked, its handler sees `context.cancelled`."""
+    return _each(runs, _cancel)
+
+
+def _cancel(found: list[JobRun], report: Report) -> None:
+    told = [run for run in found if _note(report, run, _cancel_row(run), _why_not(run))]
+    for queue in {run.queue for run in told}:
+        moves.withdraw(queue, [(run.pk, run.group, run.life) for run in told if run.queue == queue])
+
+
+def _cancel_row(run: JobRun) -> bool:
+    if run.status == READY:
+        return ledger.transit("cancel", run.pk, READY, run.fence, reason="requested")
+    return run.status == RUNNING and ledger.ask_to_cancel(run)
+
+
+def _why_not(run: JobRun) -> str:
+    if run.status not in LIVE:
+        return f"already {run.status}"
+    return "asked already" if run.cancel_requested_at else "it has moved in between; look again"
+
+
+def reschedule(runs: Iterable[int], run_after: datetime | None) -> Report:
+    """Give waiting runs another time; None means at once. Until then their groups do not wait for them."""
+    return _each(runs, lambda found, report: _reschedule(found, report, run_after))
+
+
+def _reschedule(found: list[JobRun], report: Report, run_after: datetime | None) -> None:
+    moved = [run for run in found if _note(report, run, ledger.reschedule(run, run_after), f"is {run.status}")]
+    for queue in {run.queue for run in moved}:
+        moves.withdraw(queue, [(run.pk, run.group, run.life) for run in moved if run.queue == queue])
+    moves.publish(ledger.rows([run.pk for run in moved]))
+
+
+def skip_head(queue: str, group: str) -> Report:
+    """Cancel the first run of a group's line, so that the next one is served."""
+    head = ledger.head_of(queue, group)
+    return cancel([head.pk]) if head is not None else Report()
+
+
+def hold(queue: str, group: str, reason: str = "", by: str = "") -> Report:
+    """Stop a group until it is resumed; a run that executes goes on to its end. '' is the whole queue."""
+    return _group_report(moves.hold(queue, group, reason, by), "held already")
+
+
+def resume(queue: str, group: str, by: str = "") -> Report:
+    """Open a held group, or with '' the whole queue."""
+    return _group_report(moves.resume(queue, group, by), "not held")
+
+
+def _group_report(changed: bool, otherwise: str) -> Report:
+    return Report(changed=[0]) if changed else Report(skipped=[(0, otherwise)])
