@@ -23,12 +23,7 @@ Found = Iterable[CheckMessage]
 Check = Callable[[conf.Settings], Found]
 
 
-def connect() -> None:
-    """Make the checks part of `manage.py check`; called when the app is ready."""
-    register(check_settings, TAG)
-    register(check_server, TAG, deploy=True)
-
-
+@register(TAG)
 def check_settings(**_: Any) -> list[CheckMessage]:
     """Run every check that needs no server; a wrong `GROUPJOBS` is the only message while there is one."""
     try:
@@ -171,6 +166,7 @@ def _hard_limits() -> list[str]:
 CHECKS: Final[tuple[Check, ...]] = (check_redis, check_database, check_tasks, check_celery)
 
 
+@register(TAG, deploy=True)
 def check_server(**_: Any) -> list[CheckMessage]:
     """Ask the server whether it may forget keys; done by `check --deploy` only."""
     from groupjobs.store import connect
