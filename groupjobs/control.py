@@ -25,9 +25,8 @@ class Report:
 
     def __str__(self) -> str:
         reasons = sorted({reason for _, reason in self.skipped})
-        return f"{len(self.changed)} changed, {len(self.skipped)} skipped" + (
-            f": {'; '.join(reasons)}" if reasons else ""
-        )
+        why = f": {'; '.join(reasons)}" if reasons else ""
+        return f"{len(self.changed)} changed, {len(self.skipped)} skipped{why}"
 
 
 def _each(runs: Iterable[int], act: Callable[[list[JobRun], Report], None]) -> Report:
@@ -48,30 +47,34 @@ def _note(report: Report, run: JobRun, changed: bool, otherwise: str) -> bool:
     return changed
 
 
-def retry(runs: Iterable[int]) -> Report:
+def retry(runs: Iterable[int], by: str = "") -> Report:
     """Give ended runs a new life in the same row: budgets start anew, history stays, late words are refused."""
-    return _each(runs, _retry)
+    return _each(runs, lambda found, report: _retry(found, report, _by("retried", by)))
 
 
-def _retry(found: list[JobRun], report: Report) -> None:
-    revived = [run for run in found if _note(report, run, ledger.revive(run), f"already {run.status}")]
+def _by(what: str, who: str) -> str:
+    return f"{what} by {who}" if who else what
+
+
+def _retry(found: list[JobRun], report: Report, reason: str) -> None:
+    revived = [run for run in found if _note(report, run, ledger.revive(run, reason), f"already {run.status}")]
     moves.publish(ledger.rows([run.pk for run in revived]))
 
 
-def cancel(runs: Iterable[int]) -> Report:
+def cancel(runs: Iterable[int], by: str = "") -> Report:
     """Cancel runs: a waiting one at once; a running one is asked, its handler sees `context.cancelled`."""
-    return _each(runs, _cancel)
+    return _each(runs, lambda found, report: _cancel(found, report, _by("requested", by)))
 
 
-def _cancel(found: list[JobRun], report: Report) -> None:
-    told = [run for run in found if _note(report, run, _cancel_row(run), _why_not(run))]
+def _cancel(found: list[JobRun], report: Report, reason: str) -> None:
+    told = [run for run in found if _note(report, run, _cancel_row(run, reason), _why_not(run))]
     for queue in {run.queue for run in told}:
         moves.withdraw(queue, [(run.pk, run.group, run.life) for run in told if run.queue == queue])
 
 
-def _cancel_row(run: JobRun) -> bool:
+def _cancel_row(run: JobRun, reason: str) -> bool:
     if run.status == READY:
-        return ledger.transit("cancel", run.pk, READY, run.fence, reason="requested")
+        return ledger.transit("cancel", run.pk, READY, run.fence, reason=reason)
     return run.status == RUNNING and ledger.ask_to_cancel(run)
 
 
@@ -93,10 +96,10 @@ def _reschedule(found: list[JobRun], report: Report, run_after: datetime | None)
     moves.publish(ledger.rows([run.pk for run in moved]))
 
 
-def skip_head(queue: str, group: str) -> Report:
+def skip_head(queue: str, group: str, by: str = "") -> Report:
     """Cancel the first run of a group's line, so that the next one is served."""
     head = ledger.head_of(queue, group)
-    return cancel([head.pk]) if head is not None else Report()
+    return cancel([head.pk], by) if head is not None else Report()
 
 
 def hold(queue: str, group: str, reason: str = "", by: str = "") -> Report:

@@ -37,7 +37,7 @@ _FRESH: Final[dict[str, Any]] = {
 _NO_PROGRESS: Final[dict[str, Any]] = {"done": 0, "total": None, "message": "", "phase": "", "updated_at": None}
 
 
-def revive(run: JobRun) -> bool:
+def revive(run: JobRun, reason: str = "") -> bool:
     """A terminal run, exactly as it was seen, begins a new life as READY; its progress starts anew."""
     from groupjobs.models import JobProgress, JobRun
 
@@ -45,7 +45,7 @@ def revive(run: JobRun) -> bool:
         return False
     with one_commit():
         seen = JobRun.objects.using(alias()).filter(pk=run.pk, status=run.status, life=run.life)
-        if seen.update(life=F("life") + 1, **_FRESH) != 1:
+        if seen.update(**_FRESH | {"life": F("life") + 1, "reason": reason[:255]}) != 1:
             return False
         JobProgress.objects.using(alias()).filter(run_id=run.pk).update(**_NO_PROGRESS)
     return True
