@@ -82,7 +82,11 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
 TASKS = {"default": {"BACKEND": "groupjobs.backend.GroupJobsBackend"}}
-GROUPJOBS = {"REDIS": "groupjobs", **json.loads(os.environ.get("GROUPJOBS") or "{}")}
+GROUPJOBS = {
+    "REDIS": "groupjobs",
+    "CELERY_APP": "project.celery.app",
+    **json.loads(os.environ.get("GROUPJOBS") or "{}"),
+}
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
