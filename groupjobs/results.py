@@ -58,8 +58,7 @@ def result_of(run: JobRun, task: Task[P, R], backend: str, history: Sequence[Job
         errors=list(_errors(run, history)),
         worker_ids=_workers(run, history),
     )
-    if run.status == SUCCEEDED:
-        object.__setattr__(result, "_return_value", run.result)
+    object.__setattr__(result, "_return_value", run.result)
     return result
 
 

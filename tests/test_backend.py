@@ -275,7 +275,7 @@ def test_the_signal_comes_after_the_insert(heard: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["123456", "", "abc", "-1", "1.5", "0x1", "٣", "9" * 40, "1" * 19, None, 5.5, "1\x00"]
+    "wrong", ["123456", "", "abc", "-1", "1.5", "0x1", "٣", "²", "9" * 40, "1" * 19, None, 5.5, "1\x00"]
 )
 def test_an_unknown_id_does_not_exist(wrong: Any) -> None:
     with pytest.raises(TaskResultDoesNotExist):
