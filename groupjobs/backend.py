@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.core.exceptions import ImproperlyConfigured
 
 from groupjobs import compat, conf, registry
-from groupjobs.compat import BaseTaskBackend, InvalidTask, Task, TaskResult, TaskResultDoesNotExist, task_enqueued
+from groupjobs.compat import BaseTaskBackend, InvalidTask, Task, TaskResult, task_enqueued
 from groupjobs.errors import Refused
 from groupjobs.jobs import Job, RefusedJob, path_of
 from groupjobs.policy import suggestion, validate
@@ -94,18 +94,6 @@ class GroupJobsBackend(BaseTaskBackend):
 
         Raises errors.UnknownJob when the row's job is not in this process's code.
         """
-        from groupjobs.results import result_of, task_of
+        from groupjobs.results import result_of_run
 
-        run = self._run(result_id)
-        history = list(run.attempt_log.filter(life=run.life).order_by("fence")) if run.attempts else ()
-        return result_of(run, task_of(run, self.alias), self.alias, history)
-
-    def _run(self, result_id: str) -> JobRun:
-        from groupjobs.models import JobRun
-
-        text = str(result_id)
-        if text.isascii() and text.isdigit() and len(text) <= 18:
-            run = JobRun.objects.using(conf.current().database).filter(pk=int(text)).first()
-            if run is not None:
-                return run
-        raise TaskResultDoesNotExist(text)
+        return result_of_run(result_id, self.alias)

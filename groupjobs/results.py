@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from django.utils.module_loading import import_string
 
-from groupjobs import registry
-from groupjobs.compat import Task, TaskError, TaskResult, TaskResultStatus
+from groupjobs import conf, registry
+from groupjobs.compat import Task, TaskError, TaskResult, TaskResultDoesNotExist, TaskResultStatus
 from groupjobs.errors import Refused, RunAbandoned, RunCancelled, RunFailed, UnknownJob
 from groupjobs.lifecycle import ABANDONED, CANCELLED, FAILED, READY, RUNNING, SUCCEEDED
 from groupjobs.policy import group_of
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+LONGEST_ID: Final = 18  # digits that fit any database's bigint
 
 STATUSES: Final[Mapping[str, TaskResultStatus]] = {
     READY: TaskResultStatus.READY,
@@ -60,6 +62,27 @@ def result_of(run: JobRun, task: Task[P, R], backend: str, history: Sequence[Job
     )
     object.__setattr__(result, "_return_value", run.result)
     return result
+
+
+def result_of_run(result_id: object, backend: str | None = None) -> TaskResult[..., Any]:
+    """The result of the run with this id, from its row, for the backend of this alias or the job's own.
+
+    Raises TaskResultDoesNotExist for an id that no row has, UnknownJob when the row's code is not here.
+    """
+    run = _run(str(result_id))
+    task = task_of(run, backend)
+    history = list(run.attempt_log.filter(life=run.life).order_by("fence")) if run.attempts else ()
+    return result_of(run, task, task.backend, history)
+
+
+def _run(result_id: str) -> JobRun:
+    from groupjobs.models import JobRun
+
+    if result_id.isascii() and result_id.isdigit() and len(result_id) <= LONGEST_ID:
+        run = JobRun.objects.using(conf.current().database).filter(pk=int(result_id)).first()
+        if run is not None:
+            return run
+    raise TaskResultDoesNotExist(result_id)
 
 
 def _moment(value: Any) -> datetime | None:
@@ -108,13 +131,17 @@ def _importable(path: str) -> bool:
     return isinstance(found, type) and issubclass(found, BaseException)
 
 
-def task_of(run: JobRun, backend: str) -> Any:
+def task_of(run: JobRun, backend: str | None = None) -> Any:
     """The task of a row, with the options that the row keeps; UnknownJob when its code is not here."""
     handler = registry.resolve(run.job)
     if handler is None:
         raise UnknownJob(f"Run {run.pk} is of the job {run.job!r}, which this process does not know.")
     changes: dict[str, Any] = {name: getattr(run, name) for name in COPIED}
-    changes |= {"queue_name": run.queue, "backend": backend, "literal_group": _literal(run, handler)}
+    changes |= {
+        "queue_name": run.queue,
+        "backend": backend or handler.task.backend,
+        "literal_group": _literal(run, handler),
+    }
     if run.yields:
         changes["run_after"] = run.run_after
     if run.labels != dict(handler.policy.labels):
@@ -138,13 +165,3 @@ def _copy(task: Any, changes: Mapping[str, Any]) -> Any:
         value = changes[option.name] if option.name in changes else getattr(task, option.name)
         object.__setattr__(copy, option.name, value)
     return copy
-
-
-def result_of_run(run_id: int) -> TaskResult[..., Any]:
-    """The result of a run by its id, read anew from its row."""
-    from groupjobs.ledger import alias
-    from groupjobs.models import JobRun
-
-    run = JobRun.objects.using(alias()).get(pk=run_id)
-    task = task_of(run, "default")
-    return result_of(run, task, task.backend, list(run.attempt_log.filter(life=run.life).order_by("fence")))

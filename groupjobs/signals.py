@@ -2,7 +2,8 @@
 
 Sender is always `groupjobs.models.JobRun`, except for `publication_failed`. They are sent with
 `send_robust` after the row is written, in the process that wrote it: a receiver that raises changes
-nothing, and one that is slow slows the queue. Receivers take `**kwargs`; arguments may be added.
+nothing (but for `run_abandoned`), and one that is slow slows the queue. Receivers take `**kwargs`;
+arguments may be added.
 """
 
 from django.dispatch import Signal
@@ -13,7 +14,7 @@ run_begun = Signal()
 # The row says SUCCEEDED. Arguments: run (int), queue, job, seconds (of the handler).
 run_succeeded = Signal()
 
-# The row says FAILED. Arguments: run (int), queue, job, seconds, error (the class's dotted name), reason.
+# The row says FAILED. Arguments: run (int), queue, job, seconds, error (the class's dotted name, or ''), reason.
 run_failed = Signal()
 
 # An attempt failed and the run waits for another. Arguments: run (int), queue, job, delay (seconds), error.
