@@ -64,7 +64,7 @@ def _made(func: Any, options: Mapping[str, Any]) -> Any:
     for option in options.keys() - {"backend", *OPTIONS}:
         unknown_option(label, option, {"backend", *OPTIONS})
     try:
-        validate(label, {option: value for option, value in options.items() if option != "backend"})
+        validate(label, {"name": label} | {option: value for option, value in options.items() if option != "backend"})
         if "backend" in options:
             check_backend(label, options["backend"])
         made: Job[..., Any] = Job(func=func, **{"backend": compat.own_alias(), **options})

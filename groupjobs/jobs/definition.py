@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any, Final, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from groupjobs import compat, registry
 from groupjobs.compat import InvalidTask, TaskResult
@@ -29,7 +29,7 @@ class RefusedJob(Refused, InvalidTask):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Job(compat.GenericTask[P, R]):
+class Job(compat.GenericTask[P, R], Generic[P, R]):
     """A django.tasks Task with a group and the options of groupjobs; made by `@job`.
 
     `job_name` is what rows carry: the option `name`, by default the function's path.
@@ -108,6 +108,17 @@ class Job(compat.GenericTask[P, R]):
         `group` is taken as it is, not as a template; None makes the run ungrouped.
         """
         return replace(self, **_changes(self.job_name, dict(overrides)))
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskResult[P, R]:
+        """Write a run in the current transaction, to be executed after its commit.
+
+        Raises Refused, and writes nothing, when the arguments cannot be taken.
+        """
+        return super().enqueue(*args, **kwargs)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskResult[P, R]:
+        """See `enqueue`."""
+        return await super().aenqueue(*args, **kwargs)
 
     def enqueue_many(self, calls: Iterable[Call]) -> list[TaskResult[P, R]]:
         """Enqueue one run per call, all or nothing; the results are in the same order.
