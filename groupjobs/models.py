@@ -81,6 +81,13 @@ class JobRun(models.Model):
         verbose_name = _("run")
         verbose_name_plural = _("runs")
         ordering = ["-id"]
+        permissions = [
+            ("recover_run", _("Can recover runs")),
+            ("retry_run", _("Can retry runs")),
+            ("cancel_run", _("Can cancel runs")),
+            ("abandon_run", _("Can abandon runs")),
+            ("hold_group", _("Can hold and resume groups and queues")),
+        ]
         constraints = [
             models.CheckConstraint(
                 name="groupjobs_finished_iff_terminal",

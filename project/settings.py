@@ -98,5 +98,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    # One line a task signal would cost more than a small run: its TaskResult is built for the line.
+    "loggers": {"django_tasks": {"level": "WARNING"}, "django.tasks": {"level": "WARNING"}},
     "root": {"handlers": ["stderr"], "level": os.environ.get("LOG_LEVEL", "INFO")},
 }

@@ -50,7 +50,7 @@ class Item:
     def lease(self) -> Lease:
         """The lease as a guard re-asserts it."""
         r = self.reservation
-        return Lease(r.run, r.group, self.row.order, r.life, r.fence, r.alone)
+        return Lease(r.run, r.group, self.row.order, r.life, r.fence, int(r.alone))
 
 
 class Book:

@@ -3,7 +3,7 @@
 from groupjobs.ledger.attempts import Attempt, record
 from groupjobs.ledger.beginning import Beginning, begin
 from groupjobs.ledger.database import CONNECTION_ERRORS, alias, connection, forget_connection, one_commit
-from groupjobs.ledger.groups import cancel_waiting, group_row, set_hold
+from groupjobs.ledger.groups import cancel_waiting, group_row, mark_opened, set_hold, was_opened
 from groupjobs.ledger.inserting import Batch, Line, flag_unpublished, insert, rows
 from groupjobs.ledger.loading import load
 from groupjobs.ledger.paging import (
@@ -50,6 +50,7 @@ __all__ = [
     "live_among",
     "live_page",
     "load",
+    "mark_opened",
     "one_commit",
     "queues_with_live_runs",
     "read",
@@ -63,5 +64,6 @@ __all__ = [
     "transit",
     "unpublished_page",
     "unreported",
+    "was_opened",
     "write_progress",
 ]

@@ -28,6 +28,20 @@ def set_hold(queue: str, group: str, held: bool, reason: str = "", by: str = "")
         return groups.get(queue=queue, group=group) if changed else None
 
 
+def was_opened(queue: str) -> bool:
+    """Whether this queue was ever opened for service: then somebody may still hold a reservation of before."""
+    from groupjobs.models import JobGroup
+
+    return JobGroup.objects.using(alias()).filter(queue=queue, group="").exists()
+
+
+def mark_opened(queue: str) -> None:
+    """Remember, before it happens, that this queue is opened for service."""
+    from groupjobs.models import JobGroup
+
+    JobGroup.objects.using(alias()).get_or_create(queue=queue, group="")
+
+
 def group_row(queue: str, group: str) -> JobGroup | None:
     """The row of a group, if somebody ever set something on it."""
     from groupjobs.models import JobGroup

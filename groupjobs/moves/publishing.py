@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.utils import timezone
-from redis.exceptions import RedisError
+from redis.exceptions import ConnectionError as RedisDown
+from redis.exceptions import ResponseError
+from redis.exceptions import TimeoutError as RedisSilent
 
 from groupjobs import bell, ledger
 from groupjobs.outage import Outage
@@ -19,8 +21,9 @@ from groupjobs.store.keys import line_name
 if TYPE_CHECKING:
     from groupjobs.models import JobRun
 
-# What a script call may raise: a refused connection, a full memory, a server that loads its file.
-REDIS_ERRORS: Final = (RedisError, OSError)
+# What a server may do to a script call: refuse the connection, keep silent, be out of memory or read-only.
+# A DataError is none of these: it is a fault of ours, and trying again would hide it.
+REDIS_ERRORS: Final = (RedisDown, RedisSilent, ResponseError, OSError)
 
 outage = Outage("Redis (publishing)")
 

@@ -18,8 +18,9 @@ PAGE: Final = 500
 def rebuild(queue: str) -> bool:
     """Carry the rebuild of a queue as far as it can go now; True when the queue is open.
 
-    While rows say RUNNING it takes one whole TTL of the queue's own clock, so that every living worker
-    has told what it holds; call again until then. Safe from many processes at once.
+    It takes one whole TTL of the queue's own clock, so that every living worker has told what it
+    holds; call again until then. A queue that was never opened, as its rows know, has nobody who could
+    hold anything, and opens at once. Safe from many processes at once.
     """
     store = store_for(queue)
     told = store.snapshot([])
@@ -32,9 +33,10 @@ def rebuild(queue: str) -> bool:
 
 
 def _rebuild(store: Store, queue: str, epoch: str, age_ms: int) -> bool:
-    running = _restore(store, queue, epoch)
-    if running and age_ms < conf.current().worker_ttl * 1000:
+    _restore(store, queue, epoch)
+    if age_ms < conf.current().worker_ttl * 1000 and ledger.was_opened(queue):
         return False
+    ledger.mark_opened(queue)
     for page in _pages(lambda after: ledger.running_page(queue, after, PAGE)):
         _settle_the_lost(store, page)
     for page in _pages(lambda after: ledger.live_page(queue, after, PAGE)):
@@ -52,13 +54,10 @@ def _pages(read: Callable[[int], list[JobRun]]) -> Iterator[list[JobRun]]:
         after = page[-1].pk
 
 
-def _restore(store: Store, queue: str, epoch: str) -> int:
-    """Put back the leases of consumers that a living watchdog lists; answers how many rows say RUNNING."""
-    count = 0
+def _restore(store: Store, queue: str, epoch: str) -> None:
+    """Put back the leases of consumers that a living watchdog lists."""
     for page in _pages(lambda after: ledger.running_page(queue, after, PAGE)):
         store.restore(epoch, [(lease_of(run), run.consumer, run.worker) for run in page])
-        count += len(page)
-    return count
 
 
 def lease_of(run: JobRun) -> Lease:
