@@ -100,8 +100,8 @@ def result_text(value: Any) -> str | None:
     if value is None:
         return None
     try:
-        policy.json_checked("result", [value], {})
-        return json.dumps(value, allow_nan=False)
+        (plain_value,), _ = policy.json_checked("", [value], {}, ("the return value",))
+        return json.dumps(plain_value, allow_nan=False)
     except (ValueError, TypeError) as error:
         raise BadResult(f"The return value is no JSON: {error}") from error
 

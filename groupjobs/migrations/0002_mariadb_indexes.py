@@ -24,5 +24,6 @@ def create(apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
+    atomic = False  # MariaDB commits at each of these statements
     dependencies = [("groupjobs", "0001_initial")]
     operations = [migrations.RunPython(create, migrations.RunPython.noop, elidable=False)]
