@@ -1,0 +1,5 @@
+"""The operator's face in Django's admin: see why a run does not run, and mend it."""
+
+from groupjobs.admin.runs import RunAdmin
+
+__all__ = ["RunAdmin"]

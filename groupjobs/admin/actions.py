@@ -1,0 +1,156 @@
+"""Actions on runs: asked for, confirmed on a page that says what will change, done, told and recorded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from groupjobs import control
+from groupjobs.admin import recording
+from groupjobs.admin.mending import Result, control_runs, foreseen, recover_runs, rows_of
+from groupjobs.lifecycle import LIVE, TERMINAL
+from groupjobs.moves import REDIS_ERRORS
+
+MOST: Final = 5_000  # runs of one action
+FORESEEN: Final = 500  # runs that a confirm page looks at
+LISTED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A button: its name is that of its permission too; `foresee` says what `carry_out` would do now."""
+
+    name: str
+    label: Any
+    question: Any
+    consequence: Any
+    carry_out: Callable[[Sequence[int]], Result]
+    foresee: Callable[[Sequence[int]], Result]
+    danger: bool = False
+
+
+ACTIONS: Final = (
+    Action(
+        "recover",
+        lazy("Recover"),
+        lazy("Recover these runs?"),
+        lazy(
+            "Ghosts get another try in their place or, after too many losses, are abandoned; runs that Redis does "
+            "not know are published; abandonments are reported again. What a living worker holds is kept."
+        ),
+        recover_runs,
+        lambda runs: recover_runs(runs, dry_run=True),
+    ),
+    Action(
+        "retry",
+        lazy("Retry"),
+        lazy("Retry these runs?"),
+        lazy("Ended runs get a new life in their row: budgets start anew, and the history stays."),
+        lambda runs: control_runs(control.retry, runs, _("retried")),
+        lambda runs: foreseen(runs, TERMINAL, _("retried")),
+    ),
+    Action(
+        "cancel",
+        lazy("Cancel"),
+        lazy("Cancel these runs?"),
+        lazy("Waiting runs end as CANCELLED at once; running ones are asked to stop."),
+        lambda runs: control_runs(control.cancel, runs, _("cancelled")),
+        lambda runs: foreseen(runs, LIVE, _("cancelled")),
+        danger=True,
+    ),
+    Action(
+        "abandon",
+        lazy("Abandon"),
+        lazy("Abandon these runs?"),
+        lazy("Ghosts end as ABANDONED instead of another try, and are reported. What a living worker holds is kept."),
+        lambda runs: recover_runs(runs, abandon=True),
+        lambda runs: recover_runs(runs, abandon=True, dry_run=True),
+        danger=True,
+    ),
+)
+
+
+def admin_action(action: Action) -> Callable[..., HttpResponse]:
+    """The action as Django's admin calls it."""
+
+    def act(model_admin: Any, request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse:
+        runs = list(rows.order_by("pk").values_list("pk", flat=True)[: MOST + 1])
+        try:
+            if "confirmed" in request.POST:
+                return _do(model_admin, request, action, runs[:MOST], more=len(runs) > MOST)
+            return _ask(model_admin, request, action, runs[:MOST], more=len(runs) > MOST)
+        except REDIS_ERRORS as error:
+            messages.error(request, _("Redis does not answer, and nothing was changed: %s") % error)
+            return HttpResponseRedirect(_after(request))
+
+    act.__name__ = action.name
+    decorated: Callable[..., HttpResponse] = admin.action(
+        act,
+        permissions=[action.name],
+        description=action.label,
+        **_everywhere(),
+    )
+    return decorated
+
+
+def _everywhere() -> dict[str, Any]:
+    """From Django 6.1 on an action says where it is offered."""
+    location = getattr(admin, "ActionLocation", None)
+    return {} if location is None else {"location": [location.CHANGE_LIST, location.CHANGE_FORM]}
+
+
+def _ask(model_admin: Any, request: HttpRequest, action: Action, runs: Sequence[int], *, more: bool) -> HttpResponse:
+    result = action.foresee(runs[:FORESEEN])
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "opts": model_admin.opts,
+        "title": action.question,
+        "action": action,
+        "changes": Counter(result.changed.values()).most_common(),
+        "skips": Counter(result.skipped.values()).most_common(),
+        "total": len(runs),
+        "more": more,
+        "foreseen": min(len(runs), FORESEEN),
+        "rows": list(rows_of(runs[:LISTED])),
+        "checkbox": ACTION_CHECKBOX_NAME,
+        "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
+        "across": request.POST.get("select_across") == "1",
+        "from_run": request.POST.get("from_run", ""),
+        "target": _list_address(model_admin, request),
+        "back": _after(request),
+    }
+    return TemplateResponse(request, "groupjobs/admin/confirm.html", context)
+
+
+def _do(model_admin: Any, request: HttpRequest, action: Action, runs: Sequence[int], *, more: bool) -> HttpResponse:
+    result = action.carry_out(runs)
+    recording.record_runs(request, sorted(result.changed), result.changed, str(action.label))
+    level = messages.SUCCESS if result.changed else messages.WARNING
+    messages.add_message(request, level, f"{action.label}: {result}")
+    if more:
+        messages.warning(request, _("Only the first %s runs were looked at; do it again for the rest.") % MOST)
+    return HttpResponseRedirect(_after(request))
+
+
+def _list_address(model_admin: Any, request: HttpRequest) -> str:
+    """The list with its filters; the list itself when the action was asked for on the page of a run."""
+    address = reverse(f"{model_admin.admin_site.name}:groupjobs_jobrun_changelist")
+    return request.get_full_path() if request.path == address else address
+
+
+def _after(request: HttpRequest) -> str:
+    run = request.POST.get("from_run", "")
+    if run.isascii() and run.isdigit():
+        return reverse("admin:groupjobs_jobrun_change", args=[run], current_app=getattr(request, "current_app", None))
+    return request.get_full_path()

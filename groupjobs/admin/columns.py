@@ -1,0 +1,86 @@
+"""The cells of the list of runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from groupjobs.admin.ages import duration, seconds_between
+from groupjobs.lifecycle import RUNNING, TERMINAL
+
+# Reasons that rows carry as words, and how they read; any other reason is text already.
+REASONS = {
+    "too_many_losses": lazy("too many losses"),
+    "unknown_job": lazy("no worker knows the job"),
+    "bad_arguments": lazy("its arguments do not fit the job"),
+    "expired": lazy("expired"),
+    "requested": lazy("requested by a person"),
+}
+
+
+def badge(status: str) -> SafeString:
+    """A status with its colour."""
+    return format_html('<span class="gj-badge gj-{}">{}</span>', status.lower(), status)
+
+
+def reason_text(reason: str) -> str:
+    """Why a run has its status, in words."""
+    return str(REASONS.get(reason, reason))
+
+
+def status_cell(run: Any) -> SafeString:
+    """The badge, the reason, and what else is pending."""
+    notes = [reason_text(run.reason)] if run.reason else []
+    if run.cancel_requested_at and run.status == RUNNING:
+        notes.append(_("asked to cancel"))
+    if run.unpublished:
+        notes.append(_("not published yet"))
+    note = format_html('<span class="gj-note">{}</span>', ", ".join(notes)) if notes else ""
+    return format_html("{}{}", badge(run.status), note)
+
+
+def age_cell(run: Any) -> SafeString:
+    """How long ago it was enqueued; for an ended run how long it took from then to its end."""
+    ended = run.finished_at if run.status in TERMINAL else None
+    enqueued = run.enqueued_at.isoformat(sep=" ", timespec="seconds")
+    age = duration(seconds_between(run.enqueued_at, run.now))
+    took = _("took %s") % duration(seconds_between(run.enqueued_at, ended)) if ended else ""
+    return format_html(
+        '<time datetime="{0}" title="{0}">{1}</time> <span class="gj-note">{2}</span>', enqueued, age, took
+    )
+
+
+def tries_cell(run: Any) -> SafeString:
+    """Attempts of this life against the budget, and losses."""
+    lost = format_html('<span class="gj-note">{}</span>', _("%s lost") % run.losses) if run.losses else ""
+    return format_html("{} / {}{}", run.attempts, run.max_attempts, lost)
+
+
+def progress_of(run: Any) -> Any:
+    """Its progress row; None for a row that somebody deleted by hand."""
+    try:
+        return run.progress
+    except ObjectDoesNotExist:
+        return None
+
+
+def bar(run: Any) -> SafeString | str:
+    """A progress bar, or the count where the total is unknown."""
+    progress = progress_of(run)
+    if progress is None or progress.updated_at is None:
+        return ""
+    label = progress.message or progress.phase
+    if progress.total:
+        said = _("%(done)s of %(total)s") % {"done": progress.done, "total": progress.total}
+        return format_html(
+            '<progress class="gj-bar" max="100" value="{}" aria-label="{}"></progress> <span class="gj-note">{}</span>',
+            round(progress.percent, 1),
+            said,
+            label or said,
+        )
+    return format_html('{} <span class="gj-note">{}</span>', progress.done, label)

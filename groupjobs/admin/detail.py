@@ -1,0 +1,123 @@
+"""Everything that the page of one run shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import F, QuerySet, TextField
+from django.db.models.functions import Cast, Now
+
+from groupjobs.admin.ages import duration, seconds_between
+from groupjobs.admin.columns import progress_of, reason_text
+from groupjobs.admin.payload import Shown, shown, shown_arguments
+from groupjobs.lifecycle import LIVE, RUNNING, SUCCEEDED
+
+PAYLOAD: Final = ("args", "kwargs", "result", "error", "labels")
+MOST_ATTEMPTS: Final = 100
+
+
+def without_payload(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Rows with the database's own time as `now`; JSON stays in the database, where a corrupt one harms nobody."""
+    told: QuerySet[Any] = rows.defer(*PAYLOAD).annotate(now=Now())
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One attempt: how it ended, what it waited and ran (durations as text), and its traceback."""
+
+    outcome: str
+    fence: int
+    life: int
+    waited: str
+    ran: str
+    worker: str
+    finished_at: datetime | None
+    error: str = ""
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """The page of a run; each text is plain and escaped by the template."""
+
+    run: Any
+    reason: str
+    age: str
+    arguments: Shown | None
+    named_arguments: Shown | None
+    labels: Shown | None
+    result: Shown | None
+    error: Shown | None
+    tries: list[Try]
+    progress: Any
+    rate: str
+    eta: str
+
+
+def detail_of(run: Any) -> Detail:
+    """Read what belongs to a run beside its row: payload as text, attempts, progress."""
+    texts = {f"{name}_text": Cast(F(name), TextField()) for name in PAYLOAD}
+    raw = type(run).objects.using(run._state.db).filter(pk=run.pk).annotate(**texts).values_list(*texts)
+    args, kwargs, result, error, labels = raw.first() or (None,) * 5
+    progress = progress_of(run)
+    rate, eta = _rate(run, progress)
+    return Detail(
+        run=run,
+        reason=reason_text(run.reason),
+        age=duration(seconds_between(run.enqueued_at, run.now)),
+        arguments=shown_arguments(args, run.job),
+        named_arguments=shown(kwargs),
+        labels=shown(labels),
+        result=shown(result),
+        error=shown(error),
+        tries=_tries(run),
+        progress=progress,
+        rate=rate,
+        eta=eta,
+    )
+
+
+def _tries(run: Any) -> list[Try]:
+    logged = list(run.attempt_log.order_by("-id")[:MOST_ATTEMPTS])[::-1]
+    tries, ready_at = [], run.enqueued_at
+    for entry in logged:
+        tries.append(
+            Try(
+                entry.outcome,
+                entry.fence,
+                entry.life,
+                duration(seconds_between(ready_at, entry.started_at)),
+                duration(seconds_between(entry.started_at, entry.finished_at)),
+                entry.worker,
+                entry.finished_at,
+                ": ".join(part for part in (entry.error_class, entry.message) if part),
+                entry.traceback,
+            )
+        )
+        ready_at = entry.finished_at
+    return tries + _last_try(run, ready_at)
+
+
+def _last_try(run: Any, ready_at: datetime | None) -> list[Try]:
+    """The attempt that runs now or that succeeded: it is in the row only."""
+    if run.status not in (RUNNING, SUCCEEDED):
+        return []
+    begun = run.last_attempted_at
+    ran = seconds_between(begun, run.finished_at or run.now)
+    waited = duration(seconds_between(ready_at, begun))
+    return [Try(run.status.lower(), run.fence, run.life, waited, duration(ran), run.worker, run.finished_at)]
+
+
+def _rate(run: Any, progress: Any) -> tuple[str, str]:
+    """Items per second since the attempt began, and the time that is left at this rate."""
+    if progress is None or run.status not in LIVE or not progress.done:
+        return "", ""
+    seconds = seconds_between(run.last_attempted_at, progress.updated_at)
+    if not seconds or seconds <= 0:
+        return "", ""
+    rate = progress.done / seconds
+    left = max(0, progress.total - progress.done) if progress.total else None
+    return f"{rate:.3g}", "" if left is None else duration(left / rate)

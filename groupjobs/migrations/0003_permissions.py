@@ -1,0 +1,24 @@
+"""Permissions of the admin's actions."""
+
+from django.db import migrations
+
+
+class Migration(migrations.Migration):
+    dependencies = [("groupjobs", "0002_mariadb_indexes")]
+    operations = [
+        migrations.AlterModelOptions(
+            name="jobrun",
+            options={
+                "ordering": ["-id"],
+                "permissions": [
+                    ("recover_run", "Can recover runs"),
+                    ("retry_run", "Can retry runs"),
+                    ("cancel_run", "Can cancel runs"),
+                    ("abandon_run", "Can abandon runs"),
+                    ("hold_group", "Can hold and resume groups and queues"),
+                ],
+                "verbose_name": "run",
+                "verbose_name_plural": "runs",
+            },
+        ),
+    ]
