@@ -18,7 +18,7 @@ from django_redis.cache import RedisCache
 from groupjobs import checks, compat, job
 from project.embedded import EmbeddedValkey
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.api, pytest.mark.once]
 
 OURS = "groupjobs.backend.GroupJobsBackend"
 DJANGO_REDIS = {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://localhost:6379/3"}

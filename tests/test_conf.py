@@ -12,6 +12,8 @@ from django.test import override_settings
 from groupjobs import conf
 from groupjobs.conf import Queue, Settings, load
 
+pytestmark = pytest.mark.api
+
 
 def test_defaults() -> None:
     settings = load({})

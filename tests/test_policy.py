@@ -20,9 +20,11 @@ from django.utils.safestring import mark_safe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupjobs import policy
+from groupjobs import errors, policy
 from groupjobs.errors import Refused, RefusedArgument
 from groupjobs.policy import Policy, group_of, json_checked, retry_delay, validate
+
+pytestmark = pytest.mark.api
 
 JOB = "app.jobs.log_leg"
 
@@ -396,3 +398,21 @@ def test_backoff_that_answers_nonsense_is_logged_and_replaced(answer: Any, caplo
 def test_backoff_that_raises_is_logged_and_replaced(caplog: pytest.LogCaptureFixture) -> None:
     assert retry_delay(Policy(backoff=lambda failures: 1 / 0), 1) == 60
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_interrupts_are_not_swallowed_by_except_exception() -> None:
+    for interrupt in (errors.Retry, errors.Cancel, errors.Hold, errors.LeaseLost):
+        assert issubclass(interrupt, errors.Interrupt)
+        assert not issubclass(interrupt, Exception)
+    assert errors.Cancel("by hand").reason == "by hand"
+
+
+@pytest.mark.parametrize(("after", "seconds"), [(None, None), (0, 0), (1.5, 1.5), (timedelta(minutes=1), 60)])
+def test_retry_takes_seconds_or_a_timedelta(after: Any, seconds: float | None) -> None:
+    assert errors.Retry(after).after == seconds
+
+
+@pytest.mark.parametrize("after", [-1, "5", math.nan, math.inf, True, timedelta(seconds=-1)])
+def test_retry_refuses_what_is_no_pause(after: Any) -> None:
+    with pytest.raises(ValueError, match="Retry"):
+        errors.Retry(after)
