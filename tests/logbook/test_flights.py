@@ -11,6 +11,8 @@ from project.logbook.flights import BadLine, FileRefused, Flight
 
 HEADER = ",".join(flights.COLUMNS)
 GOOD = "2013-01-01,0515,UA,1545,N14228,EWR,IAH,1400,227"
+pytestmark = pytest.mark.once
+
 DATA = Path(__file__).parents[2] / "project" / "data" / "flights_2013_w1.csv"
 
 

@@ -13,6 +13,8 @@ from project.demo import verify
 from project.demo.verify import Entered, Line, Verdict
 from project.logbook import chain, flights
 
+pytestmark = pytest.mark.once
+
 DATA = Path(__file__).parents[2] / "project" / "data" / "flights_2013_w1.csv"
 TAIL = "N730MQ"  # seventeen legs
 BEFORE = ("1|an older file", "2|an older file")
