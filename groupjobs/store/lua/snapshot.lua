@@ -2,8 +2,8 @@
 -- KEYS: the queue's base key.
 -- ARGV: settings; count; run, group of each.
 -- Returns: state, epoch, rebuilding ms, {run, place, life, fence, alone, again, consumer, worker, ghost,
---   silent, healed, wait ms, interrupted of each known run}, {group, ready, later ms or '', waiting, {held runs}, held
---   flag, version, {strays: held members without a live lease} of each group}.
+--   silent, healed, wait ms, interrupted of each known run}, {group, ready, later ms or '', waiting, {held
+--   runs}, held flag, version, {strays: held members without a live lease} of each group}.
 -- Keeps: changes nothing but the epoch and the clock; at most 500 runs.
 local asked = {}
 for index = 1, integer('count', 0, 500) do

@@ -26,6 +26,7 @@ finish()
 -- The row says that the run is with another consumer: the lease becomes theirs.
 local function hand_over(run, e, outcome)
   local owner = outcome.owner
+  call('SREM', base .. ':leases:' .. nonce, run)
   e.f = outcome.to
   lease(run, e, owner, outcome.home)
   raise_counter(outcome.to)
@@ -49,6 +50,7 @@ local verbs = {
   owner = hand_over,
   hold = function() end,
 }
+local stays = { hold = true, owner = true }
 for _, outcome in ipairs(outcomes) do
   if not verbs[outcome.verb] then refuse('verb') end
 end
@@ -76,7 +78,7 @@ local function settle()
     local e = not named[run] and entry(run)
     if e and e.c == nonce and e.f == outcome.fence then
       named[run] = true
-      if outcome.verb ~= 'hold' then left[#left + 1] = run end
+      if not stays[outcome.verb] then left[#left + 1] = run end
       verbs[outcome.verb](run, e, outcome)
     else
       stale_ones[#stale_ones + 1] = run

@@ -55,8 +55,11 @@ class Recovering(Serving):
         beat = self.data.slots.get(e.worker, (0, False, self.now))[2]
         ghost = bool(e.consumer) and self.ghostly(e.consumer)
         wait = max(0, (e.at or self.now) - self.now)
-        silent = self.now - beat > self.ttl
-        return Entry(place, e.life, e.fence, e.alone, e.again, e.consumer, e.worker, ghost, silent, e.healed, wait)
+        interrupted = self.leaving(e.worker) or self.data.dead.get(e.consumer, False) if e.consumer else e.interrupted
+        return Entry(
+            place, e.life, e.fence, e.alone, e.again, e.consumer, e.worker, ghost, self.now - beat > self.ttl,
+            e.healed, wait, interrupted,
+        )  # fmt: skip
 
     def group_state(self, group: str) -> GroupState:
         """A group as a snapshot shows it."""
