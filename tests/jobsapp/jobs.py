@@ -1,0 +1,330 @@
+"""The jobs that tests run: each has one habit. What they do is said in the journal, label first."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from django.db import connection, connections, transaction
+from django.utils import timezone, translation
+
+from groupjobs import Cancel, Hold, Retry, atomic_hook, job
+from groupjobs.models import JobProgress, JobRun
+from tests.jobsapp.journal import say, wait_at
+from tests.jobsapp.models import Written
+
+FAST = 0.05  # seconds of back-off
+
+
+@job
+def noop(*args: Any, **kwargs: Any) -> None:
+    """Does nothing with anything."""
+
+
+@job
+def echo(value: Any) -> Any:
+    say("echo", value)
+    return value
+
+
+@job(group="{group}")
+def note(label: str, group: str = "g") -> str:
+    say(label)
+    return label
+
+
+@job
+async def anote(label: str) -> str:
+    say(label)
+    return label
+
+
+@job(takes_context=True)
+def shows_context(context: Any, label: str) -> list[Any]:
+    say(label)
+    return [context.attempt, context.fence, context.run_id, context.group, context.cancelled]
+
+
+# --- failures
+
+
+@job
+def fails(label: str) -> None:
+    say(label)
+    raise ValueError(f"{label} does not work")
+
+
+@job(takes_context=True, max_attempts=5, backoff=FAST)
+def flaky(context: Any, label: str, failures: int = 1) -> str:
+    say(label)
+    if context.attempt <= failures:
+        raise ValueError(f"{label}, attempt {context.attempt}")
+    return label
+
+
+@job(max_attempts=5, backoff=FAST, retry_on=[KeyError])
+def picky(label: str, error: str) -> None:
+    say(label)
+    raise {"key": KeyError, "value": ValueError}[error](label)
+
+
+@job(takes_context=True, max_attempts=3, backoff=60)
+def asks_again(context: Any, label: str, after: float) -> str:
+    say(label)
+    if context.attempt == 1:
+        raise Retry(after=after)
+    return label
+
+
+@job(max_attempts=5)
+def gives_up(label: str, reason: str = "no more") -> None:
+    say(label)
+    raise Cancel(reason)
+
+
+@job(group="{group}")
+def wants_a_person(label: str, group: str = "g", reason: str = "look") -> None:
+    say(label)
+    raise Hold(reason)
+
+
+BAD_RESULTS: dict[str, Any] = {
+    "object": object(),
+    "nan": float("nan"),
+    "infinity": [float("inf")],
+    "nul": "a\0b",
+    "surrogate": {"text": "\ud800"},
+    "integer key": {1: 2},
+    "datetime": dt.datetime(2030, 1, 1),
+    "bytes": b"\xff",
+    "itself": [],
+}
+BAD_RESULTS["itself"].append(BAD_RESULTS["itself"])
+
+
+@job
+def answers_badly(kind: str) -> Any:
+    say("bad", kind)
+    return BAD_RESULTS[kind]
+
+
+class Evil(Exception):
+    """An exception whose text is poison, or which has none."""
+
+    def __str__(self) -> str:
+        if self.args[0] == "raises":
+            raise RuntimeError("no text")
+        return {"nul": "a\0b", "surrogate": "a\ud800b", "long": "x" * 1_000_000}[self.args[0]]
+
+
+@job(max_attempts=2, backoff=0)
+def raises_evil(kind: str) -> None:
+    say("evil", kind)
+    raise Evil(kind)
+
+
+@job
+def exits(label: str) -> None:
+    say(label)
+    raise SystemExit(3)
+
+
+# --- habits with connections and context
+
+
+@job
+def leaves_open(label: str, how: str) -> None:
+    say(label)
+    if how == "autocommit":
+        connection.set_autocommit(False)
+    else:
+        transaction.atomic().__enter__()
+    Written.objects.create(label=label, run=0, fence=0)
+
+
+@job
+def closes_connections(label: str) -> None:
+    say(label)
+    connections.close_all()
+
+
+@job
+def speaks_danish(label: str) -> None:
+    translation.activate("da")
+    timezone.activate(dt.timezone(dt.timedelta(hours=3)))
+    say(label)
+
+
+@job
+def tells_language(label: str) -> list[str]:
+    say(label)
+    return [translation.get_language(), str(timezone.get_current_timezone())]
+
+
+@job
+def tells_transaction(label: str) -> list[bool]:
+    say(label)
+    return [connection.in_atomic_block, connection.get_autocommit()]
+
+
+# --- gates and time
+
+
+@job(group="{group}")
+def waits(label: str, gate: str, group: str = "g") -> str:
+    say(label, "begins")
+    wait_at(gate)
+    say(label, "ends")
+    return label
+
+
+@job(takes_context=True)
+def obeys(context: Any, label: str, gate: str) -> None:
+    """Ends when it is asked to, or when the gate opens."""
+    say(label, "begins")
+    for _ in iter(lambda: Path(gate).exists(), True):
+        context.check()
+
+
+@job(takes_context=True)
+def counts(context: Any, steps: int, gate: str = "") -> None:
+    context.progress(done=0, total=steps, message="start", phase="counting")
+    if gate:
+        wait_at(gate)
+    for _ in context.track(range(steps), message="é☃"):
+        pass
+
+
+# --- atomic
+
+
+@job(takes_context=True, atomic=True, group="{group}")
+def writes(context: Any, label: str, group: str = "g") -> str:
+    Written.objects.create(label=label, run=context.run_id, fence=context.fence)
+    say(label)
+    return label
+
+
+@job(takes_context=True, atomic=True)
+def writes_and_waits(context: Any, label: str, gate: str) -> str:
+    Written.objects.create(label=label, run=context.run_id, fence=context.fence)
+    say(label, "begins")
+    wait_at(gate)
+    say(label, "ends")
+    return label
+
+
+@job(takes_context=True, atomic=True, max_attempts=3, backoff=FAST)
+def writes_and_fails(context: Any, label: str, failures: int = 1) -> str:
+    Written.objects.create(label=label, run=context.run_id, fence=context.fence)
+    say(label)
+    if context.attempt <= failures:
+        raise ValueError(label)
+    return label
+
+
+@job(takes_context=True, atomic=True, max_attempts=2, backoff=FAST)
+def breaks_at_commit(context: Any, label: str) -> None:
+    """A deferred constraint that only COMMIT looks at."""
+    say(label)
+    Written.objects.create(label=label, run=context.run_id, fence=context.fence)
+    JobProgress.objects.create(run_id=2**40 + context.run_id)
+
+
+@job(takes_context=True, atomic=True)
+def robs_itself(context: Any, label: str, fence: int) -> None:
+    """Its row is taken over by a later attempt while it works."""
+    Written.objects.create(label=label, run=context.run_id, fence=context.fence)
+    say(label)
+    JobRun.objects.filter(pk=context.run_id).update(fence=context.fence + fence)
+
+
+# --- enqueue in a handler
+
+
+@job(group="{group}")
+def parent(label: str, group: str = "g", children: int = 1) -> None:
+    say(label)
+    for number in range(children):
+        note.enqueue(label=f"{label}.{number}", group=group)
+
+
+@job(atomic=True, group="{group}")
+def failing_parent(label: str, group: str = "g") -> None:
+    say(label)
+    note.enqueue(label=f"{label}.0", group=group)
+    raise ValueError(label)
+
+
+# --- death
+
+
+@job(group="{group}")
+def kills(label: str, group: str = "g") -> None:
+    say(label)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+# --- abandonment
+
+
+def reports(run: Any, reason: str) -> None:
+    say("report", run.pk, reason)
+
+
+def reports_badly(run: Any, reason: str) -> None:
+    say("report", run.pk, reason)
+    raise ValueError("the hook is broken")
+
+
+def reports_late(run: Any, reason: str) -> None:
+    say("report", run.pk, reason)
+    wait_at(run.kwargs["gate"])
+    say("report ends", run.pk)
+
+
+@atomic_hook
+def reports_in_one_commit(run: Any, reason: str) -> None:
+    Written.objects.create(label="report", run=run.pk, fence=run.fence)
+    say("report", run.pk, reason)
+
+
+@atomic_hook
+def reports_half(run: Any, reason: str) -> None:
+    Written.objects.create(label="half a report", run=run.pk, fence=run.fence)
+    say("report", run.pk, reason)
+    raise ValueError("the hook is broken")
+
+
+@job(on_abandoned=reports, max_losses=0)
+def precious(label: str) -> None:
+    say(label)
+
+
+@job(on_abandoned=reports_badly, max_losses=0)
+def badly_reported(label: str) -> None:
+    say(label)
+
+
+@job(on_abandoned=reports_late, max_losses=0)
+def slowly_reported(label: str, gate: str) -> None:
+    say(label)
+
+
+@job(on_abandoned=reports_in_one_commit, max_losses=0)
+def reported_in_one_commit(label: str) -> None:
+    say(label)
+
+
+@job(on_abandoned=reports_half, max_losses=0)
+def half_reported(label: str) -> None:
+    say(label)
+
+
+@job(on_abandoned=reports, max_attempts=1)
+def fails_and_has_a_hook(label: str) -> None:
+    say(label)
+    raise ValueError(label)
