@@ -9,9 +9,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import queue as queues
 import threading
-import time
 from typing import Any, Final
 
 from groupjobs import conf
@@ -21,13 +19,18 @@ logger = logging.getLogger("groupjobs")
 
 CONSUME: Final = "groupjobs.consume"
 SWEEP: Final = "groupjobs.sweep"
-MOST_WAITING: Final = 1000
+MOST: Final = 100  # messages of a kind that wait; further ones say nothing new
+IDLE: Final = 10.0  # seconds without a message after which the connection is closed
 FAREWELL: Final = 0.5  # seconds that the end of the interpreter waits for what is queued
+SILENCE: Final = 1.0  # seconds that a broker may take to answer
+TRANSPORT: Final = {
+    "redis": {"socket_timeout": SILENCE, "socket_connect_timeout": SILENCE, "retry_on_timeout": False},
+    "amqp": {"read_timeout": SILENCE, "write_timeout": SILENCE},
+}
 
-Message = tuple[str, tuple[str, ...], str, int]  # task, arguments, Celery queue, how often
+Message = tuple[str, tuple[str, ...], str]  # task, arguments, the worker's own Celery queue or ''
 
 _installed: list[Any] = []
-outage = Outage("The broker")
 
 
 def use(app: Any) -> None:
@@ -41,7 +44,7 @@ def app() -> Any:
     if path:
         from django.utils.module_loading import import_string
 
-        return import_string(path)
+        return import_string(path.replace(":", "."))
     if _installed:
         return _installed[0]
     from celery import current_app
@@ -51,115 +54,140 @@ def app() -> Any:
 
 def ring(queue: str, count: int = 1) -> None:
     """Ask the fleet for `count` consumers of a queue."""
-    _send(CONSUME, (queue,), _celery_queue(queue), count)
+    _send((CONSUME, (queue,), ""), count)
 
 
 def ring_self(queue: str, direct: str) -> None:
-    """Ask for one consumer through a worker's own Celery queue, which no other worker holds back."""
-    _send(CONSUME, (queue,), direct, 1)
+    """Ask for one consumer through a worker's own Celery queue, which no other worker holds back.
+
+    With '' the bell goes where the queue's others go.
+    """
+    _send((CONSUME, (queue,), direct), 1)
 
 
-def sweep(queue: str, kind: str) -> None:
-    """Ask the fleet for one sweep of a queue."""
-    _send(SWEEP, (queue, kind), _celery_queue(queue), 1)
+def sweep(queue: str, kind: str, direct: str = "") -> None:
+    """Ask for one sweep of a queue: of the fleet, or of the worker with this Celery queue of its own."""
+    _send((SWEEP, (queue, kind), direct), 1)
 
 
-def _celery_queue(queue: str) -> str:
-    known = conf.current().queues.get(queue)
-    return (known.celery_queue if known else None) or ""
-
-
-def _send(task: str, arguments: tuple[str, ...], target: str, count: int) -> None:
-    if outage.skip():
-        return
+def _send(message: Message, count: int) -> None:
     try:
-        _ringer().put((task, arguments, target, count))
-    except Exception as error:  # a bell may be lost, its caller must not fail
-        outage.failed(error, "a tick of any worker rings instead")
+        _ringer().put(message, count)
+    except Exception:  # a bell may be lost, its caller must not fail
+        logger.exception("No bell is rung: the thread that sends it cannot start.")
 
 
 class Ringer:
-    """The thread of one process that sends."""
+    """The thread of one process that sends, and what waits for it. Messages of one kind are counted."""
 
     def __init__(self) -> None:
-        self.pid = os.getpid()
-        self.waiting: queues.Queue[Message] = queues.Queue(MOST_WAITING)
-        self.thread = threading.Thread(target=self._run, name="groupjobs-bell", daemon=True)
-        self.thread.start()
+        self.outage = Outage("The broker")
+        self._waiting: dict[Message, int] = {}
+        self._busy = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._connection: Any = None
+        self._producer: Any = None
 
-    def put(self, message: Message) -> None:
-        """Queue a message; a full queue drops it."""
-        try:
-            self.waiting.put_nowait(message)
-        except queues.Full:
-            logger.debug("A bell is dropped: a thousand wait already.")
+    def put(self, message: Message, count: int) -> None:
+        """Queue a message; dropped while the broker is known to be down."""
+        if count <= 0 or self.outage.skip():
+            return
+        with self._changed:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="groupjobs-bell", daemon=True)
+                self._thread.start()
+            self._waiting[message] = min(self._waiting.get(message, 0) + count, MOST)
+            self._changed.notify_all()
 
     def finish(self) -> None:
         """Wait a little for what is queued."""
-        until = time.monotonic() + FAREWELL
-        with self.waiting.all_tasks_done:
-            while self.waiting.unfinished_tasks and (left := until - time.monotonic()) > 0:
-                self.waiting.all_tasks_done.wait(left)
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._waiting or self._busy), FAREWELL)
 
     def _run(self) -> None:
-        connection = None
         while True:
-            message = self.waiting.get()
+            waiting = self._next()
             try:
-                if not outage.skip():
-                    connection = connection or _connection()
-                    _publish(connection, message)
-                    outage.ended()
+                if not waiting:
+                    self._close()
+                elif not self.outage.skip():
+                    self._publish(waiting)
             except Exception as error:
-                outage.failed(error, "no bell is sent for a while; a tick of any worker rings when it is back")
-                _close(connection)
-                connection = None
-            finally:
-                self.waiting.task_done()
+                self.outage.failed(error, "no bell is rung for a while; a tick of any worker rings when it is back")
+                self._close()
+
+    def _next(self) -> dict[Message, int]:
+        """What waits; empty after a while without any."""
+        with self._changed:
+            self._busy = False
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._waiting, IDLE if self._producer else None)
+            waiting, self._waiting = self._waiting, {}
+            self._busy = bool(waiting)
+            return waiting
+
+    def _publish(self, waiting: dict[Message, int]) -> None:
+        celery = app()
+        if celery.conf.task_always_eager:
+            return
+        if self._producer is None:
+            self._connection = _connection(celery)
+            self._connection.ensure_connection(max_retries=0, timeout=SILENCE)
+            self._producer = celery.amqp.Producer(self._connection, auto_declare=False)
+        for (task, arguments, direct), count in waiting.items():
+            for _ in range(count):
+                self._send_one(celery, task, arguments, direct)
+        self.outage.ended()
+
+    def _send_one(self, celery: Any, task: str, arguments: tuple[str, ...], direct: str) -> None:
+        options: dict[str, Any] = {"queue": _celery_queue(celery, arguments[0])}
+        if direct:
+            from kombu import Queue
+
+            # Its worker has declared it; if that is gone, so is the message.
+            options = {"queue": Queue(direct, routing_key=direct), "declare": ()}
+        celery.send_task(
+            task,
+            args=list(arguments),
+            producer=self._producer,
+            retry=False,
+            serializer="json",
+            ignore_result=True,
+            add_to_parent=False,
+            **options,
+        )
+
+    def _close(self) -> None:
+        connection, self._connection, self._producer = self._connection, None, None
+        try:
+            if connection is not None:
+                connection.release()
+        except Exception:
+            logger.debug("Closing a broken connection to the broker failed.", exc_info=True)
 
 
-_ringers: list[Ringer] = []
-_lock = threading.Lock()
+def _celery_queue(celery: Any, queue: str) -> str:
+    known = conf.current().queues.get(queue)
+    return str((known.celery_queue if known else None) or celery.conf.task_default_queue)
 
 
-def _ringer() -> Ringer:
-    """This process's thread; a fork makes a new one."""
-    if not _ringers or _ringers[0].pid != os.getpid():
-        with _lock:
-            if not _ringers or _ringers[0].pid != os.getpid():
-                _ringers[:] = [Ringer()]
-    return _ringers[0]
-
-
-def _connection() -> Any:
-    celery = app()
-    connection = celery.connection_for_write(connect_timeout=1.0)
-    short = {"socket_timeout": 1.0, "socket_connect_timeout": 1.0, "max_retries": 0, "read_timeout": 1.0}
-    short["write_timeout"] = 1.0
+def _connection(celery: Any) -> Any:
+    connection = celery.connection_for_write(connect_timeout=SILENCE)
+    short = TRANSPORT.get(connection.transport.driver_type, {})
     connection.transport_options = {**(connection.transport_options or {}), **short}
     return connection
 
 
-def _publish(connection: Any, message: Message) -> None:
-    task, arguments, target, count = message
-    celery = app()
-    if celery.conf.task_always_eager:
-        return
-    options = {"queue": target or celery.conf.task_default_queue, "serializer": "json", "ignore_result": True}
-    with celery.amqp.Producer(connection, auto_declare=False) as producer:
-        for _ in range(count):
-            celery.send_task(task, args=list(arguments), producer=producer, retry=False, **options)
+_ringers: dict[int, Ringer] = {}  # by process: a fork makes a new one
 
 
-def _close(connection: Any) -> None:
-    try:
-        if connection is not None:
-            connection.close()
-    except Exception:
-        logger.debug("Closing a broken connection to the broker failed.", exc_info=True)
+def _ringer() -> Ringer:
+    pid = os.getpid()
+    return _ringers.get(pid) or _ringers.setdefault(pid, Ringer())
 
 
 @atexit.register
 def _finish() -> None:
-    if _ringers and _ringers[0].pid == os.getpid():
-        _ringers[0].finish()
+    if os.getpid() in _ringers:
+        _ringers[os.getpid()].finish()

@@ -1,73 +1,139 @@
-"""Celery's side: the consumer task, and what a worker does beside it."""
+"""Celery's side: the tasks `groupjobs.consume` and `groupjobs.sweep`, and what a worker does beside its pool."""
 
 from __future__ import annotations
 
 import os
-import secrets
-import socket
-import threading
-import time
-from typing import Any
+from typing import Any, Final
 
-from celery import signals
+from celery import bootsteps, signals
+from kombu import Queue
 
-from groupjobs import bell, conf
+from groupjobs import bell
+from groupjobs.watchdog.processes import look
+from groupjobs.worker import identity
+from groupjobs.worker.crew import Crew
 
-_identity: list[str] = []
-_stopping: list[bool] = []
+YEARS: Final = 10**8  # seconds: a limit of Celery's own would kill a consumer in the middle of a run
+PINNED: Final = {
+    "acks_late": False,
+    "ignore_result": True,
+    "serializer": "json",
+    "time_limit": YEARS,
+    "soft_time_limit": YEARS,
+    "expires": None,
+    "max_retries": 0,
+    "rate_limit": 0,
+    "track_started": False,
+    "shared": False,
+}
+WITH_DIRECT_QUEUES: Final = ("redis", "amqp", "memory", "filesystem")
+
+_installed: list[Any] = []
+_crew: Crew | None = None
 
 
 def install(app: Any) -> None:
-    """Give a Celery app the tasks and the worker side of groupjobs. Reads no setting."""
+    """Give a Celery app the tasks and the worker side of groupjobs; call it once, in the project's celery.py.
+
+    Reads no setting: Celery may be configured afterwards.
+    """
+    if any(app is known for known in _installed):
+        return
+    _installed.append(app)
     bell.use(app)
-
-    @app.task(name=bell.CONSUME, acks_late=False, ignore_result=True, serializer="json", time_limit=10**7, soft_time_limit=10**7)
-    def consume(queue: str) -> None:
-        from groupjobs import consumer
-
-        consumer.serve(queue, _identity[0], lambda: bool(_stopping))
-
-    @app.task(name=bell.SWEEP, acks_late=False, ignore_result=True, serializer="json", time_limit=10**7, soft_time_limit=10**7)
-    def sweep(queue: str, kind: str) -> None:
-        from groupjobs import recovery
-
-        recovery.sweep(queue, kind)
-
-    signals.worker_init.connect(_born, weak=False)
-    signals.worker_ready.connect(_ready, weak=False)
-    signals.worker_shutting_down.connect(_stop, weak=False)
+    app.task(name=bell.CONSUME, **PINNED)(consume)
+    app.task(name=bell.SWEEP, **PINNED)(sweep)
+    app.steps["worker"].add(Farewell)
+    app.steps["consumer"].add(DirectQueue)
+    if len(_installed) == 1:
+        _listen()
 
 
-def _born(**_: Any) -> None:
-    _identity[:] = [f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"]
+def consume(queue: str) -> None:
+    """Serve groups of a queue until none is ready."""
+    from groupjobs.consumer import serve
+    from groupjobs.worker.executions import Executions
+
+    worker = identity.current(queue)
+    serve(queue, worker, identity.stopping, Executions(queue, worker))
 
 
-def _stop(**_: Any) -> None:
-    _stopping.append(True)
+def sweep(queue: str, kind: str) -> None:
+    """Recover a queue: "full", "quick" or "rebuild"."""
+    from groupjobs import recovery
+
+    recovery.sweep(queue, kind)
 
 
-def _ready(sender: Any, **_: Any) -> None:
-    slots = sender.controller.pool.limit or 1
-    threading.Thread(target=_tick, args=(slots,), daemon=True).start()
+class Farewell(bootsteps.StartStopStep):
+    """Notices the beginning of every kind of shutdown, also of one that no signal asked for."""
+
+    def close(self, worker: Any) -> None:
+        """Celery begins to stop the worker."""
+        if (crew := _crew_of(worker.app)) is not None:
+            crew.leave()
 
 
-def _tick(slots: int) -> None:
-    from groupjobs.store import store_for
+class DirectQueue(bootsteps.StartStopStep):
+    """A Celery queue of this worker alone, in which it rings for itself; declared again at each reconnect.
 
-    asked = 0.0
-    while True:
-        for queue in conf.current().queues:
-            try:
-                store_for(queue, "beat").beat(_identity[0], slots, {})
-                reply = store_for(queue, "beat").tick(_identity[0], slots)
-                if reply.bells:
-                    bell.ring(queue, reply.bells)
-                if reply.state == "rebuild":
-                    bell.sweep(queue, "rebuild")
-                elif time.monotonic() - asked > 5:
-                    asked = time.monotonic()
-                    bell.sweep(queue, "quick")
-                    bell.sweep(queue, "full")
-            except Exception as error:
-                print("tick", error)
-        time.sleep(1)
+    It has no binding, so nothing of it stays in the broker.
+    """
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def start(self, consumer: Any) -> None:
+        """Consume from it besides the others."""
+        crew = _crew_of(consumer.app)
+        if crew is None or consumer.connection.transport.driver_type not in WITH_DIRECT_QUEUES:
+            return
+        name = f"groupjobs.{crew.worker.rpartition(':')[2]}"
+        consumer.task_consumer.add_queue(Queue(name, routing_key=name, auto_delete=True))
+        consumer.task_consumer.consume()
+        crew.direct = name
+
+
+def _crew_of(app: Any) -> Crew | None:
+    return _crew if _crew is not None and _crew.app is app and _crew.main == os.getpid() else None
+
+
+def _listen() -> None:
+    signals.worker_init.connect(_on_init, weak=False)
+    signals.worker_ready.connect(_on_ready, weak=False)
+    signals.worker_process_init.connect(_on_child, weak=False)
+    signals.worker_shutting_down.connect(_on_shutting_down, weak=False)
+    signals.worker_shutdown.connect(_on_shutdown, weak=False)
+
+
+def _on_init(sender: Any, **_: Any) -> None:
+    """Before the pool forks, so that its children know the worker's home."""
+    global _crew
+    if any(sender.app is known for known in _installed):
+        _crew = Crew(sender)
+
+
+def _on_ready(sender: Any, **_: Any) -> None:
+    if (crew := _crew_of(sender.app)) is not None:
+        crew.start(sender)
+
+
+def _on_child(**_: Any) -> None:
+    """In a child of the pool. Celery itself has asked the system to kill it when the main process dies."""
+    home = identity.home() or identity.adopt()
+    if home is None:
+        return
+    seen = look(os.getpid())
+    if seen is not None:
+        home.children.put(str(os.getpid()), {"pid": os.getpid(), "start": seen.start})
+        home.wake()
+
+
+def _on_shutting_down(sender: Any, **_: Any) -> None:
+    """Inside Celery's signal handler: no lock, nothing that blocks."""
+    if _crew is not None and _crew.controller.hostname == sender:
+        _crew.leave()
+
+
+def _on_shutdown(sender: Any, **_: Any) -> None:
+    if (crew := _crew_of(sender.app)) is not None:
+        crew.finish()

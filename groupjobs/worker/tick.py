@@ -1,0 +1,133 @@
+"""The tick: a thread of the main process that looks at each queue, rings bells that are due and asks for sweeps."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from redis.exceptions import RedisError
+
+from groupjobs import bell, conf
+from groupjobs.outage import Outage
+from groupjobs.store import store_for
+from groupjobs.store.replies import TickReply
+from groupjobs.watchdog.pulse import interval
+from groupjobs.worker import identity
+from groupjobs.worker.sweeping import QUICK, Sweeps
+
+logger = logging.getLogger("groupjobs")
+
+REDIS_ERRORS: Final = (RedisError, OSError)
+BUDGET: Final = 2.75  # commands per second that an idle worker may send in all
+SHORTEST: Final = 0.2  # seconds between two ticks of a queue, unless there is more to do at once
+UNANSWERED: Final = 0.21  # seconds after which a bell that nobody answers is worth another look
+LONGEST_PAUSE: Final = 5.0  # while Redis is down
+SELF_PAUSE: Final = (0.5, 8.0)  # seconds between two bells to ourselves that nobody answers; doubles
+
+
+def pace(queues: int, ttl: float) -> float:
+    """Seconds between two ticks of a queue of an idle worker: what its beats and turns leave of the budget."""
+    others = queues * (1 / interval(ttl) + 1 / QUICK)
+    return min(queues / max(0.5, BUDGET - others), max(1.0, queues / 2))
+
+
+class QueueTick:
+    """What this worker does about one queue each time it looks."""
+
+    def __init__(self, queue: str, direct: Callable[[], str]) -> None:
+        self.queue = queue
+        self.due = 0.0
+        self.failures = 0
+        self._direct = direct
+        self._sweeps = Sweeps(conf.current().sweep_interval)
+        self._self_due = 0.0
+        self._self_pause = SELF_PAUSE[0]
+
+    def look(self, free: int, usual: float) -> None:
+        """One tick; raises what the Redis client raises. `usual`: seconds until the next if nothing is due."""
+        began, store = time.monotonic(), store_for(self.queue)
+        self.due = began + min(2.0**self.failures * usual, LONGEST_PAUSE)
+        self.failures += 1
+        reply = store.tick(identity.current(self.queue), free)
+        self.failures = 0
+        self.due = began + self._wait(reply, free, usual)
+        self._ring(reply, free)
+        for kind in self._sweeps.wanted(reply, store):
+            bell.sweep(self.queue, kind, self._direct() if free > 0 else "")
+
+    @staticmethod
+    def _wait(reply: TickReply, free: int, usual: float) -> float:
+        if reply.wait_ms == 0:
+            return 0.0
+        pauses = [usual]
+        if reply.wait_ms is not None:
+            pauses.append(max(SHORTEST, reply.wait_ms / 1000))
+        if reply.ready and free > 0 and not reply.unserved:
+            pauses.append(UNANSWERED)
+        return min(pauses)
+
+    def _ring(self, reply: TickReply, free: int) -> None:
+        bells = reply.bells
+        if not reply.unserved or free <= 0:
+            self._self_due, self._self_pause = 0.0, SELF_PAUSE[0]
+        elif time.monotonic() >= self._self_due:
+            self._self_due = time.monotonic() + self._self_pause
+            self._self_pause = min(2 * self._self_pause, SELF_PAUSE[1])
+            bell.ring_self(self.queue, self._direct())
+            bells -= 1
+        if bells > 0:
+            bell.ring(self.queue, bells)
+
+
+class Ticker(threading.Thread):
+    """Looks at every queue that `served()` names, for as long as the worker does not shut down.
+
+    `free()`: slots of the pool that nothing occupies or waits for; `direct()`: the Celery queue of this
+    worker alone, '' when it has none.
+    """
+
+    def __init__(
+        self, served: Callable[[], frozenset[str]], free: Callable[[], int], direct: Callable[[], str]
+    ) -> None:
+        super().__init__(name="groupjobs-tick", daemon=True)
+        self._served = served
+        self._free = free
+        self._direct = direct
+        self._queues: dict[str, QueueTick] = {}
+        self._outage = Outage("Redis (ticks)")
+        self._ended = threading.Event()
+
+    def end(self) -> None:
+        """No tick begins after this."""
+        self._ended.set()
+
+    def run(self) -> None:
+        """Tick until the worker shuts down."""
+        while not self._ended.wait(self._pause()) and not identity.stopping():
+            try:
+                self._look()
+            except Exception:
+                logger.exception("The tick failed; it goes on.")
+                self._ended.wait(LONGEST_PAUSE)
+
+    def _pause(self) -> float:
+        """At most half a second, in which a shutdown or a queue newly served is noticed."""
+        due = min((tick.due for tick in self._queues.values()), default=0.0) - time.monotonic()
+        return max(0.01, min(due, 0.5)) if self._queues else 0.5
+
+    def _look(self) -> None:
+        served = self._served()
+        self._queues = {queue: self._queues.get(queue) or QueueTick(queue, self._direct) for queue in served}
+        usual = pace(len(served), conf.current().worker_ttl)
+        for tick in self._queues.values():
+            if time.monotonic() < tick.due:
+                continue
+            try:
+                tick.look(self._free(), usual)
+            except REDIS_ERRORS as error:
+                self._outage.failed(error, "bells and sweeps wait until it is back")
+            else:
+                self._outage.ended()
