@@ -1,0 +1,52 @@
+"""No loss is counted unless its worker was killed, or stopped for so long that it counts as dead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tests.chaos.history import Change, History, Kill, Stop, Violation
+
+TOLERANCE = 0.5  # seconds: the row's times come from another clock
+
+
+def unexplained(history: History) -> Iterator[Violation]:
+    """Kind "unexplained": a counted loss without a kill or a stop of the worker that had the run."""
+    for run, changes in history.changed.items():
+        begun = 0.0
+        for change in changes:
+            if change.lost and not _explained(history, change, begun):
+                yield Violation("unexplained", _text(change), (run,))
+            if change.after == "RUNNING":
+                begun = change.at
+
+
+def _text(change: Change) -> str:
+    return f"run {change.run} lost its attempt under fence {change.fence_before} on {change.worker} for no reason"
+
+
+def main_of(worker: str) -> int:
+    """The process id in an identity "host:pid:incarnation"."""
+    return int(worker.rsplit(":", 2)[1])
+
+
+def _explained(history: History, change: Change, begun: float) -> bool:
+    main = main_of(change.worker)
+    tried = [attempt for attempt in history.tried.get(change.run, ()) if attempt.fence == change.fence_before]
+    pid = tried[0].pid if tried else None
+    kills = (kill for kill in history.kills if kill.main == main and _kills(kill, pid))
+    if any(begun - TOLERANCE <= kill.at <= change.at + TOLERANCE for kill in kills):
+        return True
+    stops = (stop for stop in history.stops if stop.main == main and _stops(stop, pid, history.ttl))
+    return any(stop.start <= change.at + TOLERANCE and stop.end >= begun - TOLERANCE for stop in stops)
+
+
+def _kills(kill: Kill, pid: int | None) -> bool:
+    return kill.kind == "main" or (kill.kind in ("child", "self") and pid in (None, kill.pid))
+
+
+def _stops(stop: Stop, pid: int | None, ttl: float) -> bool:
+    long = stop.end - stop.start >= 0.5 * ttl
+    return long and (stop.kind != "child" or pid in (None, stop.pid))
+
+
+CHECKS: Sequence = (unexplained,)
