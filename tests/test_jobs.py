@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.api
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
-OURS = "groupjobs.backend.GroupJobsBackend"
-IMMEDIATE = f"{compat.MODULE}.backends.immediate.ImmediateBackend"
-DUMMY = f"{compat.MODULE}.backends.dummy.DummyBackend"
 
 
 @job
@@ -48,10 +45,6 @@ async def coroutine(number: int) -> str:
 
 
 def plain_function(tail: str) -> None: ...
-
-
-class SubclassedBackend(GroupJobsBackend):
-    pass
 
 
 def test_a_job_is_a_task_of_django() -> None:
@@ -195,45 +188,6 @@ def test_a_pickle_of_a_job_that_is_gone_says_so() -> None:
     text = pickle.dumps(with_context).replace(b"tests.renamed", b"tests.unnamed")
     with pytest.raises(ValueError, match=r"Expected 'tests.unnamed' to point to a Task"):
         pickle.loads(text)
-
-
-@pytest.mark.parametrize(
-    ("tasks", "alias", "kind"),
-    [
-        ({"default": {"BACKEND": OURS}}, "default", GroupJobsBackend),
-        ({"default": {"BACKEND": IMMEDIATE}, "runs": {"BACKEND": OURS}}, "runs", GroupJobsBackend),
-        (
-            {"default": {"BACKEND": DUMMY}, "runs": {"BACKEND": f"{__name__}.SubclassedBackend"}},
-            "runs",
-            SubclassedBackend,
-        ),
-        ({"other": {"BACKEND": OURS}}, "other", GroupJobsBackend),
-        ({"default": {"BACKEND": IMMEDIATE}}, "groupjobs", GroupJobsBackend),
-        ({"default": {"BACKEND": DUMMY}}, "groupjobs", GroupJobsBackend),
-        ({"default": {"BACKEND": "does.not.exist"}}, "groupjobs", GroupJobsBackend),
-        ({"groupjobs": {"BACKEND": DUMMY}}, "groupjobs", GroupJobsBackend),
-        ({}, "groupjobs", GroupJobsBackend),
-        ({"runs": {"BACKEND": OURS}, "default": {"BACKEND": OURS}}, "default", GroupJobsBackend),
-    ],
-)
-def test_jobs_use_the_alias_of_groupjobs_else_a_built_in_backend(tasks: Any, alias: str, kind: type[Any]) -> None:
-    with override_settings(TASKS=tasks):
-        made = job(plain_function)
-        assert made.backend == alias
-        for each in (made, bare, made.using(priority=1)):
-            backend = each.get_backend()
-            assert type(backend) is kind
-            assert backend.alias == alias
-
-
-def test_a_job_is_never_given_to_another_backend() -> None:
-    with override_settings(TASKS={"default": {"BACKEND": OURS}, "now": {"BACKEND": IMMEDIATE}}):
-        with pytest.raises(Refused, match=r"backend='now' is not served by .*groupjobs\.testing"):
-            bare.using(backend="now")
-        with pytest.raises(Refused, match="backend='now'"):
-            job(backend="now")(plain_function)
-        with pytest.raises(compat.InvalidTaskBackend, match="unknown"):
-            bare.using(backend="unknown")
 
 
 def test_without_time_zones_moments_are_local() -> None:
