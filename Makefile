@@ -41,7 +41,7 @@ serve: .venv ## web server and worker of the demo project, until Ctrl-C
 
 .PHONY: bench
 bench: .venv ## jobs per second, beside a plain Celery task
-	@.venv/bin/python -m tests.bench $(BENCH_ARGS)
+	@.venv/bin/python -m bench $(BENCH_ARGS)
 
 .PHONY: chaos
 chaos: .venv ## faults on real servers; RUNS=, SECONDS= and SEED= say how much

@@ -1,0 +1,72 @@
+"""The servers and the worker of one benchmark; everything ends with the process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from project import child
+from project.embedded import EmbeddedValkey, end, short_folder
+from project.embedded_postgres import EmbeddedPostgres
+
+ROOT = Path(__file__).resolve().parents[1]
+PATIENCE = 300.0  # seconds after which a benchmark gives up
+
+
+class GaveUp(Exception):
+    """Something did not happen in time, or a count is not exact."""
+
+
+def wait(done: Callable[[], bool], what: str, pause: float = 0.02) -> float:
+    """Poll until it is done; answers the seconds that it took."""
+    begun = time.monotonic()
+    while not done():
+        if time.monotonic() - begun > PATIENCE:
+            raise GaveUp(f"{what}: not within {PATIENCE:g} s")
+        time.sleep(pause)
+    return time.monotonic() - begun
+
+
+@contextmanager
+def servers(database: str) -> Iterator[Path]:
+    """Valkey and a database ("postgres" or "sqlite"), named in this process's environment."""
+    folder = short_folder("groupjobs-bench-")
+    valkey = EmbeddedValkey().start()
+    postgres = EmbeddedPostgres().start() if database == "postgres" else None
+    os.environ["REDIS_URL"] = valkey.url
+    os.environ["BROKER_URL"] = valkey.broker_url
+    os.environ["DATABASE_URL"] = postgres.url() if postgres else f"sqlite:///{folder / 'bench.sqlite3'}"
+    os.environ["DJANGO_SETTINGS_MODULE"] = "bench.settings"
+    try:
+        yield folder
+    finally:
+        valkey.stop()
+        if postgres is not None:
+            postgres.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def worker(folder: Path, children: int) -> Iterator[None]:
+    """A real Celery prefork worker of the demo project, ready to serve."""
+    log = folder / "worker.log"
+    command = [sys.executable, "-m", "celery", "-A", "project", "worker", "--loglevel", "INFO"]
+    command += ["--pool", "prefork", "--concurrency", str(children), "--hostname", "bench@%h"]
+    process = child.start(command, log=log, env={**os.environ, "LOG_LEVEL": "INFO"}, folder=ROOT)
+    try:
+        wait(lambda: _ready(log, process.poll()), "the worker is ready")
+        yield
+    finally:
+        end(process, child.signal.SIGTERM)
+
+
+def _ready(log: Path, status: int | None) -> bool:
+    text = log.read_text(errors="replace") if log.exists() else ""
+    if status is not None:
+        raise GaveUp(f"the worker ended with status {status}:\n{text[-2000:]}")
+    return " ready." in text
