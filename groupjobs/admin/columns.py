@@ -8,29 +8,14 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as lazy
 
-from groupjobs.admin.ages import duration, seconds_between
+from groupjobs.explain import duration, reason_text, seconds_between
 from groupjobs.lifecycle import RUNNING, TERMINAL
-
-# Reasons that rows carry as words, and how they read; any other reason is text already.
-REASONS = {
-    "too_many_losses": lazy("too many losses"),
-    "unknown_job": lazy("no worker knows the job"),
-    "bad_arguments": lazy("its arguments do not fit the job"),
-    "expired": lazy("expired"),
-    "requested": lazy("requested by a person"),
-}
 
 
 def badge(status: str) -> SafeString:
     """A status with its colour."""
     return format_html('<span class="gj-badge gj-{}">{}</span>', status.lower(), status)
-
-
-def reason_text(reason: str) -> str:
-    """Why a run has its status, in words."""
-    return str(REASONS.get(reason, reason))
 
 
 def status_cell(run: Any) -> SafeString:

@@ -9,9 +9,9 @@ from typing import Any, Final
 from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast, Now
 
-from groupjobs.admin.ages import duration, seconds_between
-from groupjobs.admin.columns import progress_of, reason_text
+from groupjobs.admin.columns import progress_of
 from groupjobs.admin.payload import Shown, shown, shown_arguments
+from groupjobs.explain import duration, reason_text, seconds_between
 from groupjobs.lifecycle import LIVE, RUNNING, SUCCEEDED
 
 PAYLOAD: Final = ("args", "kwargs", "result", "error", "labels")
