@@ -14,29 +14,41 @@ _COLUMNS = (
     "r.id, r.[group], r.job, r.args, r.kwargs, r.status, r.fence, r.alone, r.life, r.attempts, r.failures, r.losses, "
     "r.max_attempts, r.max_losses, r.after_failure, r.on_retry, r.atomic, r.time_limit, r.soft_time_limit, "
     "r.worker, r.consumer, r.labels, r.cancel_requested_at is not null, coalesce(r.expires_at <= {now}, {false}), "
-    "coalesce({early}, 0), -({age}), "
-    "(select e.id from {run} e where e.queue = r.queue and e.[group] = r.[group] and r.[group] <> '' "
-    "and e.status in ('READY', 'RUNNING') and (e.[order] < r.[order] or (e.[order] = r.[order] and e.id < r.id)) "
-    "and (not e.yields or e.run_after is null or e.run_after <= {now}) and not ({outside}) "
-    "order by e.[order], e.id limit 1), "
+    "coalesce({early}, 0), -({age}), coalesce({ahead}), "
     "coalesce(g.held, {false}), coalesce(g.version, 0), r.[order], r.queue"
 )
+_AHEAD = (
+    "(select e.id from {run} e where e.queue = r.queue and e.[group] = r.[group] and r.[group] <> '' "
+    "and e.status in ('READY', 'RUNNING') and {earlier} "
+    "and (not e.yields or e.run_after is null or e.run_after <= {now}) and not ({outside}) "
+    "order by e.[order], e.id limit 1)"
+)
+# Each is a range of the index that ends at the run's own place, so the line behind it costs nothing. PostgreSQL
+# takes a pair as a range; the others need two questions, and with OR all of them read the whole line.
+_PAIR = ("(e.[order], e.id) < (r.[order], r.id)",)
+_SINGLE = ("e.[order] < r.[order]", "e.[order] = r.[order] and e.id < r.id")
 _SOURCE = (
     "from {run} r left join {group} g on g.queue = r.queue and g.[group] = r.[group] and r.[group] <> '' "
     "where r.queue = %s and {inside}"
 )
 
 
+def _earlier(vendor: str) -> tuple[str, ...]:
+    return _PAIR if vendor == "postgresql" else _SINGLE
+
+
 @cache
 def _template(vendor: str) -> str:
+    now = sql.now(vendor)
+    ahead = [_AHEAD.format(run=sql.RUN, now=now, outside="{outside}", earlier=part) for part in _earlier(vendor)]
     return f"select {_COLUMNS} {_SOURCE}".format(
         run=sql.RUN,
         group=sql.GROUP,
-        now=sql.now(vendor),
+        now=now,
+        ahead=", ".join(ahead),
         false="false" if vendor == "postgresql" else "0",
         early=sql.seconds_until(vendor, "r.run_after"),
         age=sql.seconds_until(vendor, "r.enqueued_at"),
-        outside="{outside}",
         inside="{inside}",
     )
 
@@ -51,7 +63,7 @@ def load(queue: str, runs: Sequence[int]) -> dict[int, Seen]:
     inside, inner = sql.members(database, "r.id", runs)
     text = _template(database.vendor).replace("{outside}", outside).replace("{inside}", inside)
     with database.cursor() as cursor:
-        cursor.execute(sql.quoted(text, database), [*outer, queue, *inner])
+        cursor.execute(sql.quoted(text, database), [*outer * len(_earlier(database.vendor)), queue, *inner])
         return {row[0]: _seen(row) for row in cursor.fetchall()}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -214,6 +215,80 @@ def test_transit(name: str, status: str, target: str) -> None:
     found = again(run)
     assert (found.status, found.reason, found.fence) == (target, "why", 40)
     assert (found.finished_at is not None) is (target in lifecycle.TERMINAL)
+
+
+# --- load
+
+
+def ahead(run: JobRun, *batch: JobRun) -> int | None:
+    return ledger.load(QUEUE, [run.pk, *(mate.pk for mate in batch)])[run.pk].ahead
+
+
+@rolled_back
+def test_the_earliest_live_run_of_the_group_is_ahead() -> None:
+    first, second, third = new(3)
+    assert [ahead(run) for run in (first, second, third)] == [None, first.pk, first.pk]
+    assert ahead(third, first) == second.pk
+    assert ahead(third, first, second) is None
+    change(first, status="RUNNING", fence=40)
+    assert ahead(third) == first.pk
+    change(first, status="SUCCEEDED")
+    assert ahead(third) == second.pk
+
+
+@rolled_back
+def test_order_comes_before_the_id() -> None:
+    [late] = new(order=5)
+    [early] = new(order=-(2**53))
+    [middle] = new()
+    [last] = new(order=2**53)
+    assert [ahead(run) for run in (early, middle, late, last)] == [None, early.pk, early.pk, early.pk]
+    assert ahead(late, early) == middle.pk
+    assert ahead(last, early, middle) == late.pk
+
+
+@rolled_back
+def test_what_is_not_ahead() -> None:
+    far = in_seconds(60)
+    [scheduled] = new(run_after=far)
+    [backing_off] = new()
+    change(backing_off, run_after=far, yields=True)
+    new(group="G")
+    new(group="g ")
+    new(group="")
+    ledger.insert(Batch("other", NOOP, [("g", "[]", "{}", None)]))
+    [run] = new()
+    [ungrouped] = new(group="")
+    assert ahead(run) is None
+    assert ahead(ungrouped) is None
+    change(backing_off, yields=False)  # a retry that keeps its place blocks its group
+    assert ahead(run) == backing_off.pk
+    change(scheduled, run_after=in_seconds(-1))
+    assert ahead(run) == scheduled.pk
+
+
+def in_seconds(seconds: float) -> datetime:
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+@rolled_back
+def test_load_answers_rows_of_its_queue_only() -> None:
+    [other] = ledger.insert(Batch("other", NOOP, [("g", "[]", "{}", None)]))
+    [mine] = new()
+    assert set(ledger.load(QUEUE, [other.pk, mine.pk, mine.pk + 1000])) == {mine.pk}
+
+
+@committed
+def test_loading_costs_the_same_in_front_of_a_long_line() -> None:
+    heads = new(20_000)[:64]
+
+    def seconds() -> float:
+        before = time.perf_counter()
+        rows = ledger.load(QUEUE, [run.pk for run in heads])
+        assert {row.ahead for row in rows.values()} == {None}
+        return time.perf_counter() - before
+
+    assert min(seconds() for _ in range(5)) < 0.1  # reading the line for each of them takes five times as long
 
 
 # --- begin
