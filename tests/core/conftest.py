@@ -22,7 +22,7 @@ from tests.jobsapp import journal as journals
 @pytest.fixture(autouse=True)
 def no_outage() -> Iterator[None]:
     """What an earlier test's servers did is forgotten."""
-    outages = (bell.outage, publishing.outage, patience.database_outage, patience.redis_outage)
+    outages = (bell._ringer().outage, publishing.outage, patience.database_outage, patience.redis_outage)
     for outage in outages:
         outage.ended()
     yield

@@ -41,7 +41,7 @@ def broker_silent(silent_port: SilentPort, monkeypatch: pytest.MonkeyPatch) -> I
     """A broker that accepts and never answers."""
     app = Celery("silent", broker=silent_port.amqp_url, set_as_current=False)
     monkeypatch.setattr("tests.core.test_enqueue.silent_app", app, raising=False)
-    monkeypatch.setattr(bell, "_ringers", [])  # the thread that sends keeps its connection
+    monkeypatch.setattr(bell, "_ringers", {})  # the thread that sends keeps its connection
     with override_settings(GROUPJOBS={**settings.GROUPJOBS, "CELERY_APP": "tests.core.test_enqueue.silent_app"}):
         yield
 
@@ -397,7 +397,7 @@ def test_the_breaker_lets_through_after_its_pause(
 
 
 def test_the_breaker_pauses_for_five_seconds() -> None:
-    assert publishing.outage.pause == bell.outage.pause == 5.0
+    assert publishing.outage.pause == bell._ringer().outage.pause == 5.0
 
 
 def test_when_not_even_the_flag_can_be_written_the_full_sweep_finds_the_run(
