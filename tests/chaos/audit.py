@@ -32,9 +32,10 @@ EFFECTS = "select run, fence from chaos_effect"
 
 
 def set_up() -> None:
-    """Make the trigger; the runs' table exists."""
+    """Make the trigger; the runs' table exists. Leaves no connection, because the server will be ended."""
     with connection.cursor() as cursor:
         cursor.execute(SETUP)
+    connection.close()
 
 
 def rows() -> list[Row]:

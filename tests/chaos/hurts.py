@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from tests.chaos.chaos import Chaos
+from tests.chaos.lines import busy as busy_processes
 from tests.servers.worker import Worker
 
+SEEK_WORK: Final = 0.8  # how often a fault looks for a process that executes something
 Target = tuple[int, str]  # process id, kind
 
 
 def kill_child(chaos: Chaos) -> str:
     """SIGKILL of one process of a pool."""
     worker = _some(chaos)
-    children = worker.children() if worker else []
-    if not worker or not children:
+    if not worker:
         return ""
-    pid = chaos.rng.choice(children)
+    pid = _one_of(chaos, worker.children())
     chaos.record.kill(pid, worker.pid, "child")
     return f"child {pid} of {worker.name}"
 
@@ -54,8 +56,7 @@ def kill_both(chaos: Chaos) -> str:
 def stop_child(chaos: Chaos) -> str:
     """SIGSTOP of one process of a pool, past the TTL."""
     worker = _some(chaos)
-    children = worker.children() if worker else []
-    return _stop(chaos, worker, [(chaos.rng.choice(children), "child")]) if worker and children else ""
+    return _stop(chaos, worker, [(_one_of(chaos, worker.children()), "child")]) if worker else ""
 
 
 def stop_main(chaos: Chaos) -> str:
@@ -105,10 +106,20 @@ def _retire(chaos: Chaos, worker: Worker) -> None:
 
 
 def _some(chaos: Chaos) -> Worker | None:
-    """A worker with children that no other fault has in its hands."""
+    """A worker with children that no other fault has in its hands, mostly one that executes something."""
     stopped = {stop.main for stop in chaos.record.stops if stop.pid in chaos.record.stopped()}
     fit = [worker for worker in chaos.fleet.workers if worker.alive and worker.pid not in stopped and worker.children()]
+    busy = busy_processes(chaos.handler_log)
+    at_work = [worker for worker in fit if busy & set(worker.children())]
+    if at_work and chaos.rng.random() < SEEK_WORK:
+        return chaos.rng.choice(at_work)
     return chaos.rng.choice(fit) if fit else None
+
+
+def _one_of(chaos: Chaos, children: Sequence[int]) -> int:
+    """One process of a pool, mostly one that executes something."""
+    at_work = sorted(busy_processes(chaos.handler_log) & set(children))
+    return chaos.rng.choice(at_work if at_work and chaos.rng.random() < SEEK_WORK else children)
 
 
 def _stop(chaos: Chaos, worker: Worker | None, targets: Iterable[Target]) -> str:

@@ -74,3 +74,14 @@ def read(lines: Iterable[str]) -> Told:
         kind, clock, pid, *words = line.split()
         verbs[kind](int(clock) / 1e9, int(pid), *words)
     return told
+
+
+def busy(path: Path, tail: int = 65536) -> set[int]:
+    """Processes that execute a handler now, as far as the end of the log tells."""
+    if not path.exists():
+        return set()
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - tail))
+        lines = file.read().decode().splitlines()[1:]
+    last = {words[2]: words[0] for words in map(str.split, lines) if len(words) > 2}
+    return {int(pid) for pid, kind in last.items() if kind in "BT"}

@@ -165,8 +165,8 @@ class Producer:
     def call_of(self, kind: str, ms: float) -> dict[str, Any]:
         """Arguments of one call; few groups are large, many are small."""
         self.made += 1
-        group = f"g{int(self.options.groups * self.rng.random() ** 3)}"
-        fails = self.rng.choice([0] * 12 + [1, 1, 2, 3]) if kind != "doomed" else 0
+        group = f"g{int(self.options.groups * self.rng.random() ** 2)}"
+        fails = self.rng.choice([0] * 25 + [1, 1, 2]) if kind != "doomed" else 0
         return {"group": group, "token": f"{self.options.name}.{self.made}", "ms": ms, "fails": fails}
 
     def duration(self) -> float:

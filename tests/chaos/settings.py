@@ -1,4 +1,4 @@
-"""The test settings with the chaos application; the environment names the servers."""
+"""The test settings with the chaos application and little else; the environment names the servers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ import os
 from tests.settings import *  # noqa: F403
 from tests.settings import GROUPJOBS, INSTALLED_APPS
 
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.chaos.app"]
-TTL = float(os.environ.get("CHAOS_TTL") or 2.0)
-GROUPJOBS = {**GROUPJOBS, "WORKER_TTL": TTL, "SWEEP_INTERVAL": 10, "CONSUMER_SECONDS": 5}
+NEEDED = ("django.contrib.auth", "django.contrib.contenttypes", "django_tasks", "groupjobs")
+INSTALLED_APPS = [*(app for app in INSTALLED_APPS if app in NEEDED), "tests.chaos.app"]
+ROOT_URLCONF = "tests.chaos.app.urls"
+TEMPLATES: list = []
+MIDDLEWARE: list = []
+GROUPJOBS = {
+    **GROUPJOBS,
+    "WORKER_TTL": float(os.environ.get("CHAOS_TTL") or 2.0),
+    "SWEEP_INTERVAL": 10,
+    "CONSUMER_SECONDS": 5,
+}
