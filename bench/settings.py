@@ -6,4 +6,3 @@ from project.settings import DATABASES, INSTALLED_APPS
 INSTALLED_APPS = [*INSTALLED_APPS, "bench.work"]
 DATABASES["default"].setdefault("CONN_MAX_AGE", None)
 SECRET_KEY = "bench"
-LOGGING_CONFIG = None

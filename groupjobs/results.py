@@ -75,6 +75,27 @@ def result_of_run(result_id: object, backend: str | None = None) -> TaskResult[.
     return result_of(run, task, task.backend, history)
 
 
+def results_of_runs(runs: Sequence[int]) -> dict[int, TaskResult[..., Any]]:
+    """The results of many runs by id with two queries; runs whose row or code is not here are left out."""
+    from groupjobs.models import JobAttempt, JobRun
+
+    database = conf.current().database
+    rows = list(JobRun.objects.using(database).filter(pk__in=runs))
+    tried = [row.pk for row in rows if row.attempts]
+    log: dict[int, list[JobAttempt]] = {}
+    for attempt in JobAttempt.objects.using(database).filter(run_id__in=tried).order_by("fence") if tried else ():
+        log.setdefault(attempt.run_id, []).append(attempt)
+    return {row.pk: result for row in rows if (result := _known(row, log.get(row.pk, ()))) is not None}
+
+
+def _known(run: JobRun, log: Sequence[JobAttempt]) -> TaskResult[..., Any] | None:
+    try:
+        task = task_of(run)
+    except UnknownJob:
+        return None
+    return result_of(run, task, task.backend, [attempt for attempt in log if attempt.life == run.life])
+
+
 def _run(result_id: str) -> JobRun:
     from groupjobs.models import JobRun
 

@@ -6,13 +6,14 @@ Nothing is built for nobody: a run without listeners costs one look at a list fo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from django.dispatch import Signal
 
 from groupjobs import compat, signals
 from groupjobs.consumer.batch import Item
+from groupjobs.results import results_of_runs
 
 logger = logging.getLogger("groupjobs")
 
@@ -24,26 +25,51 @@ ENDED: Final[dict[str, Signal]] = {
 }
 
 
-def begun(queue: str, item: Item) -> None:
-    """The row says RUNNING and the handler is about to start."""
+def begun(items: Sequence[Item]) -> None:
+    """The rows of a batch say RUNNING: nothing is sent yet, but the results are read for all of it at once."""
+    if items and compat.wanted(compat.task_started):
+        results = results_of_runs([item.run for item in items])
+        for item in items:
+            item.result = results.get(item.run)
+
+
+def starting(queue: str, worker: str, item: Item) -> None:
+    """The handler is about to start."""
     if signals.run_begun.receivers:
-        _send(signals.run_begun, run=item.row, queue=queue, worker=item.row.worker)
-    _task_signal(compat.task_started, item)
+        _send(signals.run_begun, run=item.row, queue=queue, worker=worker)
+    if item.result is not None:
+        _task_signal(compat.task_started, item)
 
 
 def settled(queue: str, items: Sequence[Item]) -> None:
     """The rows of these runs are written; what was not taken (a late word) is not announced."""
-    for item in items:
-        settlement, outcome = item.settlement, item.outcome
-        if settlement is None or outcome is None or settlement.transition not in ENDED:
-            continue
-        if outcome.verb == "back":
-            continue
-        signal = ENDED[settlement.transition]
+    taken = [item for item in items if _taken(item)]
+    for item in taken:
+        assert item.settlement is not None
+        signal = ENDED[item.settlement.transition]
         if signal.receivers:
             _send(signal, run=item.run, queue=queue, job=item.row.job, **_facts(item))
-        if outcome.verb == "done":
-            _task_signal(compat.task_finished, item, failed=settlement.transition != "succeed")
+    _finished([item for item in taken if item.outcome and item.outcome.verb == "done"])
+
+
+def _taken(item: Item) -> bool:
+    settlement, outcome = item.settlement, item.outcome
+    if settlement is None or outcome is None or settlement.transition not in ENDED:
+        return False
+    return outcome.verb != "back"
+
+
+def _failed(item: Item) -> bool:
+    return item.settlement is not None and item.settlement.transition != "succeed"
+
+
+def _finished(items: Sequence[Item]) -> None:
+    heard = [item for item in items if compat.wanted(compat.task_finished, _failed(item))]
+    results = results_of_runs([item.run for item in heard]) if heard else {}
+    for item in heard:
+        item.result = results.get(item.run)
+        if item.result is not None:
+            _task_signal(compat.task_finished, item, _failed(item))
 
 
 def _facts(item: Item) -> dict[str, Any]:
@@ -68,10 +94,8 @@ def _send(signal: Signal, **facts: Any) -> None:
 
 
 def _task_signal(signal: Signal, item: Item, failed: bool = False) -> None:
-    if not compat.wanted(signal, failed):
-        return
     try:
-        compat.send(signal, _sender(item), _result(item), failed)
+        compat.send(signal, _sender(item), lambda: item.result, failed)
     except Exception:
         logger.exception("A receiver of a django.tasks signal raised for run %s.", item.run)
 
@@ -80,8 +104,3 @@ def _sender(item: Item) -> type[Any]:
     assert item.handler is not None
     return type(item.handler.task.get_backend())
 
-
-def _result(item: Item) -> Callable[[], Any]:
-    from groupjobs.results import result_of_run
-
-    return lambda: result_of_run(item.run)

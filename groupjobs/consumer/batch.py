@@ -41,6 +41,7 @@ class Item:
     started: float = 0.0
     seconds: float = 0.0
     progress: dict[str, Any] | None = None
+    result: Any = None  # a django.tasks result, when somebody hears its signals
 
     @property
     def run(self) -> int:

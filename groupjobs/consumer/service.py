@@ -141,6 +141,7 @@ class Service:
         abandoned = [reservation.run for reservation, _, admission in decided.others if admission.kind == "abandon"]
         if abandoned:
             reports.soon(self.queue, abandoned)
+        announcing.begun(self.book.in_state(WAIT))
         return items
 
     def _not_begun(self, items: Sequence[Item]) -> None:
@@ -176,7 +177,7 @@ class Service:
         return True
 
     def _run(self, item: Item) -> None:
-        announcing.begun(self.queue, item)
+        announcing.starting(self.queue, self.consumer.worker, item)
         settlement = self._attempt(item)
         item.seconds = time.monotonic() - item.started
         with self.book.lock:
