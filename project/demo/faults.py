@@ -60,7 +60,7 @@ class Faults:
     @property
     def pause(self) -> float:
         """Seconds until the next look: short while a strike is due or a recovery is measured."""
-        return 0.1 if all(fault.seconds is not None for fault in self._faults) else 0.01
+        return 0.25 if all(fault.seconds is not None for fault in self._faults) else 0.01
 
     def look(self, now: dict[str, Any]) -> None:
         """Let the first fault that is not recovered from look at the upload's progress."""

@@ -62,7 +62,7 @@ def _faults(stage: Stage, upload: int) -> list[Fault]:
         fence = stage.flush()
         return lambda: rows.begun_above(fence, upload)
 
-    faults = [Fault("SIGKILL of the Celery worker", 0.2, kill)]
+    faults = [Fault("SIGKILL of the Celery worker, a new one started", 0.2, kill)]
     return [*faults, Fault("FLUSHALL of Redis", 0.6, flush)] if stage.own_redis else faults
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from argparse import BooleanOptionalAction
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ class Command(BaseCommand):
         parser.add_argument("--workers", type=int, default=2, help="child processes of the worker (default: 2)")
         parser.add_argument("--port", type=int, default=0, help="port of the web server (default: a free one)")
         parser.add_argument("--timeout", type=float, default=60.0, help="seconds without progress before giving up")
-        parser.add_argument("--kill", action="store_true", help="kill the worker and flush Redis in mid-run")
+        kill = "kill the worker in mid-run, then flush Redis (unless REDIS_URL names one)"
+        parser.add_argument("--kill", action=BooleanOptionalAction, default=False, help=kill)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the verdict as the last line; any other ending is a CommandError."""
