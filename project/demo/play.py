@@ -48,6 +48,8 @@ def play(options: Options, console: Console) -> str:
             ) from None
         for report in faults.reports():
             console.print(report)
+        if options.kill and not stage.own_redis:
+            console.print("FLUSHALL of Redis: not done, the server of REDIS_URL may hold what others need")
         return _verdict(options.csv, upload, console)
 
 
