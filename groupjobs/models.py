@@ -102,7 +102,7 @@ class JobRun(models.Model):
             ),
         ]
         # Partial, so that the three writes of a run's life touch few of them. MariaDB has no partial
-        # indexes and does not make these: a migration gives it full ones of the same columns.
+        # indexes: it makes full ones of the same columns.
         indexes = [
             models.Index(
                 name="groupjobs_live_line",
