@@ -44,7 +44,8 @@ def play(options: Options, console: Console) -> str:
             _watch(stage, browser, upload, faults, options.timeout, console)
         except DemoFailed as failed:
             raise DemoFailed(
-                f"{failed}\n{rows.state_of_affairs()}\nthe worker's last lines:\n{stage.worker.tail()}"
+                f"{failed}\n{rows.state_of_affairs()}\n"
+                f"the web server's last lines:\n{stage.web.tail(10)}\nthe worker's last lines:\n{stage.worker.tail()}"
             ) from None
         for report in faults.reports():
             console.print(report)
@@ -115,7 +116,7 @@ def _verdict(path: Path, upload: int, console: Console) -> str:
     if complaints:
         _list(console, f"{len(complaints)} complaints", complaints)
         raise DemoFailed(f"{runs.runs} runs in {runs.groups} groups, {counts}; first complaint: {complaints[0]}")
-    return f"demo ok: {runs.runs} runs in {runs.groups} groups, {counts}, {runs.runs / runs.seconds:.0f} jobs/s"
+    return f"demo ok: {runs.runs} runs in {runs.groups} groups, {counts}, {runs.runs / max(runs.seconds, 0.001):.0f} jobs/s"
 
 
 def _list(console: Console, title: str, lines: list[str]) -> None:
