@@ -26,7 +26,7 @@ def status_cell(run: Any) -> SafeString:
     if run.unpublished:
         notes.append(_("not published yet"))
     note = format_html('<span class="gj-note">{}</span>', ", ".join(notes)) if notes else ""
-    return format_html("{}{}", badge(run.status), note)
+    return live(run, "status", format_html("{}{}", badge(run.status), note))
 
 
 def age_cell(run: Any) -> SafeString:
@@ -43,7 +43,7 @@ def age_cell(run: Any) -> SafeString:
 def tries_cell(run: Any) -> SafeString:
     """Attempts of this life against the budget, and losses."""
     lost = format_html('<span class="gj-note">{}</span>', _("%s lost") % run.losses) if run.losses else ""
-    return format_html("{} / {}{}", run.attempts, run.max_attempts, lost)
+    return live(run, "tries", format_html("{} / {}{}", run.attempts, run.max_attempts, lost))
 
 
 def progress_of(run: Any) -> Any:
@@ -52,6 +52,16 @@ def progress_of(run: Any) -> Any:
         return run.progress
     except ObjectDoesNotExist:
         return None
+
+
+def live(run: Any, name: str, cell: SafeString | str) -> SafeString:
+    """A cell that the page's script keeps up to date."""
+    return format_html('<span data-gj-live="{}-{}">{}</span>', run.pk, name, cell)
+
+
+def progress_cell(run: Any) -> SafeString:
+    """How far it says it is."""
+    return live(run, "progress", bar(run))
 
 
 def bar(run: Any) -> SafeString | str:

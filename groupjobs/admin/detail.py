@@ -11,7 +11,7 @@ from django.db.models.functions import Cast, Now
 
 from groupjobs.admin.columns import progress_of
 from groupjobs.admin.payload import Shown, shown, shown_arguments
-from groupjobs.explain import duration, reason_text, seconds_between
+from groupjobs.explain import State, duration, explain_run, facts_of_run, reason_text, seconds_between
 from groupjobs.lifecycle import LIVE, RUNNING, SUCCEEDED
 
 PAYLOAD: Final = ("args", "kwargs", "result", "error", "labels")
@@ -45,6 +45,7 @@ class Detail:
 
     run: Any
     reason: str
+    state: State | None
     age: str
     arguments: Shown | None
     named_arguments: Shown | None
@@ -67,6 +68,7 @@ def detail_of(run: Any) -> Detail:
     return Detail(
         run=run,
         reason=reason_text(run.reason),
+        state=explain_run(facts_of_run(run), run.pk) if run.status in LIVE else None,
         age=duration(seconds_between(run.enqueued_at, run.now)),
         arguments=shown_arguments(args, run.job),
         named_arguments=shown(kwargs),

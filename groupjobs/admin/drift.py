@@ -95,6 +95,7 @@ def drift_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         **model_admin.admin_site.each_context(request),
         "opts": model_admin.opts,
         "title": _("Drift"),
+        "here": "drift",
         "looks": [look(queue, SECONDS / len(queues)) for queue in queues],
         "may_mend": model_admin.has_recover_permission(request),
     }

@@ -70,7 +70,7 @@ class RunAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     @admin.display(description=lazy("progress"))
     def progress_bar(self, run: Any) -> str:
         """How far it says it is."""
-        return columns.bar(run)
+        return columns.progress_cell(run)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[JobRun]:
         """Rows of the database that holds the runs, without their payload."""

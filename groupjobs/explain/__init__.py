@@ -3,11 +3,13 @@
 from groupjobs.explain.ages import duration, seconds_between
 from groupjobs.explain.facts import GroupFacts, HoldFacts, QueueFacts, ReportFacts, RunFacts, State
 from groupjobs.explain.gathering import facts_of, facts_of_run, queue_facts
-from groupjobs.explain.listing import Listed, listed
+from groupjobs.explain.listing import Listed, listed, starting_with
+from groupjobs.explain.names import NAMES
 from groupjobs.explain.reasons import reason_text
 from groupjobs.explain.words import explain, explain_run
 
 __all__ = [
+    "NAMES",
     "GroupFacts",
     "HoldFacts",
     "Listed",
@@ -24,4 +26,5 @@ __all__ = [
     "queue_facts",
     "reason_text",
     "seconds_between",
+    "starting_with",
 ]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from groupjobs.explain.names import NAMES
+
 QUIET: Final = 600.0  # seconds without a word of progress after which a run that reported some counts as quiet
 
 
@@ -115,3 +117,8 @@ class State:
     since: datetime | None = None
     until: datetime | None = None
     mend: str = ""
+
+    @property
+    def name(self) -> str:
+        """The word as people read it."""
+        return str(NAMES[self.word])

@@ -124,3 +124,18 @@ def _unreported(queues: Sequence[str], after: str, limit: int) -> Listed:
     page = list(rows.values_list("pk", "queue", "group")[: limit + 1])
     found = {(queue, group, 0 if group else run): None for run, queue, group in page[:limit]}
     return Listed(list(found), str(page[limit - 1][0]) if len(page) > limit else "")
+
+
+def starting_with(queues: Sequence[str], text: str, limit: int) -> list[Found]:
+    """The group of exactly this name in each queue, live or held, then live groups whose names begin so."""
+    found: dict[Found, None] = {}
+    for queue in queues:
+        held = JobGroup.objects.using(ledger.alias()).filter(queue=queue, group=text, held=True)
+        if _live(queue).filter(group=text).exists() or held.exists():
+            found[queue, text, 0] = None
+    for queue in queues:
+        for group in _names(queue, text):
+            if not group.startswith(text) or len(found) >= limit:
+                break
+            found[queue, group, 0] = None
+    return list(found)[:limit]

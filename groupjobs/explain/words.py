@@ -16,12 +16,6 @@ from groupjobs.lifecycle import READY
 
 Rule = Callable[[GroupFacts], State | None]
 
-WORDS: Final = (
-    "unreachable", "newer", "rebuilding", "held", "paused", "ghost", "silent", "starting", "running", "quiet", "lost",
-    "unpublished", "unknown", "scheduled", "backing_off", "given_back", "rate_limited", "no_worker", "unserved",
-    "waiting", "behind", "stuck", "unreported", "idle",
-)  # fmt: skip
-
 
 def explain(facts: GroupFacts) -> State:
     """The state of a group and why it is so, in the reader's language."""

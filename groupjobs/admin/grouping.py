@@ -1,0 +1,174 @@
+"""What a person may do to a group or a queue: one POST each, guarded by what the page showed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from groupjobs import conf, control, ledger
+from groupjobs.admin import recording
+from groupjobs.admin.mending import HOOKS, Result, control_runs
+from groupjobs.lifecycle import READY
+from groupjobs.models import JobRun
+from groupjobs.moves import REDIS_ERRORS
+from groupjobs.recovery import Scope, recover
+
+MOST: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked: `run` is the head that the page showed (0: none)."""
+
+    queue: str
+    group: str
+    run: int
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """A button of a group or queue; `asks` puts a question before it is done."""
+
+    name: str
+    permission: str
+    label: Any
+    act: Callable[[Asked], Result | str]
+    asks: Any = ""
+
+
+def _hold(asked: Asked) -> Result:
+    return _of_group(control.hold(asked.queue, asked.group, asked.reason, asked.by), _("held already"))
+
+
+def _resume(asked: Asked) -> Result:
+    return _of_group(control.resume(asked.queue, asked.group, asked.by), _("not held"))
+
+
+def _of_group(report: control.Report, otherwise: str) -> Result:
+    return Result(dict.fromkeys(report.changed, ""), {run: otherwise for run, _reason in report.skipped})
+
+
+def _skip(asked: Asked) -> Result:
+    return control_runs(control.cancel, [asked.run] if asked.run else [], _("cancelled"))
+
+
+def _at_once(asked: Asked) -> Result:
+    runs = [asked.run] if asked.run else []
+    return control_runs(lambda runs: control.reschedule(runs, None), runs, _("due at once"))
+
+
+def _retry(asked: Asked) -> Result:
+    return control_runs(control.retry, [asked.run] if asked.run else [], _("retried"))
+
+
+def _cancel_rest(asked: Asked) -> Result:
+    waiting = JobRun.objects.using(ledger.alias()).filter(queue=asked.queue, group=asked.group, status=READY)
+    runs = list(waiting.order_by("pk").values_list("pk", flat=True)[:MOST]) if asked.group else []
+    return control_runs(control.cancel, runs, _("cancelled"))
+
+
+def _recover(asked: Asked) -> str:
+    scope = Scope(queue=asked.queue, group=asked.group or None)
+    if asked.run and not asked.group:
+        scope = Scope(queue=asked.queue, runs=(asked.run,))
+    counts = recover(scope, hooks=HOOKS).counts
+    said = ", ".join(f"{number} {_(name)}" for name, number in counts.items() if number)
+    return said or _("nothing to mend")
+
+
+DEEDS: Final = {
+    deed.name: deed
+    for deed in (
+        Deed("hold", "hold_group", lazy("Hold"), _hold),
+        Deed("resume", "hold_group", lazy("Resume"), _resume),
+        Deed("recover", "recover_run", lazy("Recover"), _recover),
+        Deed("at_once", "retry_run", lazy("Try at once"), _at_once),
+        Deed("retry", "retry_run", lazy("Retry"), _retry),
+        Deed("skip", "cancel_run", lazy("Skip head"), _skip, lazy("The head of the group is cancelled.")),
+        Deed(
+            "cancel_rest",
+            "cancel_run",
+            lazy("Cancel rest"),
+            _cancel_rest,
+            lazy("Every waiting run of the group is cancelled, up to 5,000 at once."),
+        ),
+    )
+}
+
+
+def allowed(request: HttpRequest) -> dict[str, bool]:
+    """Which deeds this user may do, by name."""
+    return {name: request.user.has_perm(f"groupjobs.{deed.permission}") for name, deed in DEEDS.items()}
+
+
+def act_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
+    """Do one deed; a question comes first where the deed asks."""
+    deed = DEEDS.get(request.POST.get("deed", ""))
+    if request.method != "POST" or deed is None or not allowed(request)[deed.name]:
+        raise PermissionDenied
+    asked = _asked(request)
+    if deed.asks and "confirmed" not in request.POST:
+        return _question(model_admin, request, deed, asked)
+    try:
+        result = deed.act(asked)
+    except REDIS_ERRORS as error:
+        messages.error(request, _("Redis does not answer, and nothing was changed: %s") % error)
+    else:
+        _tell(request, deed, asked, result)
+    return HttpResponseRedirect(_back(request))
+
+
+def _asked(request: HttpRequest) -> Asked:
+    queue, run = request.POST.get("queue", ""), request.POST.get("run", "")
+    if queue not in conf.current().queues:
+        raise PermissionDenied
+    number = int(run) if run.isascii() and run.isdigit() and len(run) < 19 else 0
+    return Asked(
+        queue,
+        request.POST.get("group", ""),
+        number,
+        request.POST.get("reason", "").strip(),
+        request.user.get_username(),
+    )
+
+
+def _question(model_admin: Any, request: HttpRequest, deed: Deed, asked: Asked) -> HttpResponse:
+    request.current_app = model_admin.admin_site.name
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "opts": model_admin.opts,
+        "title": f"{deed.label}: {asked.group or asked.run}",
+        "deed": deed,
+        "asked": asked,
+        "back": _back(request),
+    }
+    return TemplateResponse(request, "groupjobs/admin/question.html", context)
+
+
+def _tell(request: HttpRequest, deed: Deed, asked: Asked, result: Result | str) -> None:
+    changed = bool(result.changed) if isinstance(result, Result) else True
+    name = f"{asked.queue}/{asked.group or (f'#{asked.run}' if asked.run else '')}".rstrip("/")
+    if changed:
+        recording.record_queue(request, name, f"{deed.label}: {asked.reason or result}")
+    level = messages.SUCCESS if changed else messages.WARNING
+    messages.add_message(request, level, f"{deed.label} {name}: {result}")
+
+
+def _back(request: HttpRequest) -> str:
+    """Where the button was, if that is a page of this site."""
+    back = request.POST.get("next", "")
+    if url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure()):
+        return back
+    return reverse("admin:groupjobs_jobgroup_changelist")
