@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as lazy
 from groupjobs import control
 from groupjobs.admin import recording
 from groupjobs.admin.mending import Result, control_runs, foreseen, recover_runs, rows_of
-from groupjobs.lifecycle import LIVE, TERMINAL
+from groupjobs.lifecycle import ABANDONED, LIVE, TERMINAL
 from groupjobs.moves import REDIS_ERRORS
 
 MOST: Final = 5_000  # runs of one action
@@ -37,6 +37,7 @@ class Action:
     consequence: Any
     carry_out: Callable[[Sequence[int]], Result]
     foresee: Callable[[Sequence[int]], Result]
+    statuses: frozenset[str]  # of runs that it can change
     danger: bool = False
 
 
@@ -51,6 +52,7 @@ ACTIONS: Final = (
         ),
         recover_runs,
         lambda runs: recover_runs(runs, dry_run=True),
+        LIVE | {ABANDONED},
     ),
     Action(
         "retry",
@@ -59,6 +61,7 @@ ACTIONS: Final = (
         lazy("Ended runs get a new life in their row: budgets start anew, and the history stays."),
         lambda runs: control_runs(control.retry, runs, _("retried")),
         lambda runs: foreseen(runs, TERMINAL, _("retried")),
+        TERMINAL,
     ),
     Action(
         "cancel",
@@ -67,6 +70,7 @@ ACTIONS: Final = (
         lazy("Waiting runs end as CANCELLED at once; running ones are asked to stop."),
         lambda runs: control_runs(control.cancel, runs, _("cancelled")),
         lambda runs: foreseen(runs, LIVE, _("cancelled")),
+        LIVE,
         danger=True,
     ),
     Action(
@@ -76,6 +80,7 @@ ACTIONS: Final = (
         lazy("Ghosts end as ABANDONED instead of another try, and are reported. What a living worker holds is kept."),
         lambda runs: recover_runs(runs, abandon=True),
         lambda runs: recover_runs(runs, abandon=True, dry_run=True),
+        LIVE,
         danger=True,
     ),
 )

@@ -9,6 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from groupjobs import conf
 from groupjobs.explain import duration, reason_text, seconds_between
 from groupjobs.lifecycle import RUNNING, TERMINAL
 
@@ -25,8 +26,15 @@ def status_cell(run: Any) -> SafeString:
         notes.append(_("asked to cancel"))
     if run.unpublished:
         notes.append(_("not published yet"))
-    note = format_html('<span class="gj-note">{}</span>', ", ".join(notes)) if notes else ""
+    note = format_html('<span class="gj-note gj-below">{}</span>', ", ".join(notes)) if notes else ""
     return live(run, "status", format_html("{}{}", badge(run.status), note))
+
+
+def job_cell(run: Any) -> SafeString:
+    """The job's function, its module under the pointer, and its queue where there are several."""
+    several = len(conf.current().queues) > 1 or run.queue not in conf.current().queues
+    queue = format_html('<span class="gj-note gj-below">{}</span>', run.queue) if several else ""
+    return format_html('<span title="{}">{}</span>{}', run.job, run.job.rpartition(".")[2], queue)
 
 
 def age_cell(run: Any) -> SafeString:
@@ -36,13 +44,16 @@ def age_cell(run: Any) -> SafeString:
     age = duration(seconds_between(run.enqueued_at, run.now))
     took = _("took %s") % duration(seconds_between(run.enqueued_at, ended)) if ended else ""
     return format_html(
-        '<time datetime="{0}" title="{0}">{1}</time> <span class="gj-note">{2}</span>', enqueued, age, took
+        '<time class="gj-keep" datetime="{0}" title="{0}">{1}</time> <span class="gj-note gj-below gj-keep">{2}</span>',
+        enqueued,
+        age,
+        took,
     )
 
 
 def tries_cell(run: Any) -> SafeString:
     """Attempts of this life against the budget, and losses."""
-    lost = format_html('<span class="gj-note">{}</span>', _("%s lost") % run.losses) if run.losses else ""
+    lost = format_html('<span class="gj-note gj-below">{}</span>', _("%s lost") % run.losses) if run.losses else ""
     return live(run, "tries", format_html("{} / {}{}", run.attempts, run.max_attempts, lost))
 
 
@@ -72,10 +83,10 @@ def bar(run: Any) -> SafeString | str:
     label = progress.message or progress.phase
     if progress.total:
         said = _("%(done)s of %(total)s") % {"done": progress.done, "total": progress.total}
-        return format_html(
-            '<progress class="gj-bar" max="100" value="{}" aria-label="{}"></progress> <span class="gj-note">{}</span>',
+        drawn = format_html(
+            '<progress class="gj-bar" max="100" value="{}" aria-label="{}"></progress>',
             round(progress.percent, 1),
             said,
-            label or said,
         )
+        return format_html('{} <span class="gj-note gj-below">{}</span>', drawn, label or said)
     return format_html('{} <span class="gj-note">{}</span>', progress.done, label)

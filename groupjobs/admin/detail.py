@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast, Now
+from django.utils.translation import gettext as _
 
 from groupjobs.admin.columns import progress_of
 from groupjobs.admin.payload import Shown, shown, shown_arguments
 from groupjobs.explain import State, duration, explain_run, facts_of_run, reason_text, seconds_between
-from groupjobs.lifecycle import LIVE, RUNNING, SUCCEEDED
+from groupjobs.lifecycle import ABANDONED, LIVE, RUNNING, SUCCEEDED
 
 PAYLOAD: Final = ("args", "kwargs", "result", "error", "labels")
 MOST_ATTEMPTS: Final = 100
@@ -46,7 +47,7 @@ class Detail:
     run: Any
     reason: str
     state: State | None
-    age: str
+    facts: list[tuple[str, Any]]
     arguments: Shown | None
     named_arguments: Shown | None
     labels: Shown | None
@@ -69,7 +70,7 @@ def detail_of(run: Any) -> Detail:
         run=run,
         reason=reason_text(run.reason),
         state=explain_run(facts_of_run(run), run.pk) if run.status in LIVE else None,
-        age=duration(seconds_between(run.enqueued_at, run.now)),
+        facts=facts(run),
         arguments=shown_arguments(args, run.job),
         named_arguments=shown(kwargs),
         labels=shown(labels),
@@ -80,6 +81,34 @@ def detail_of(run: Any) -> Detail:
         rate=rate,
         eta=eta,
     )
+
+
+def facts(run: Any) -> list[tuple[str, Any]]:
+    """Names and values of the columns that have something to say."""
+    told = [
+        (_("Job"), run.job),
+        (_("Queue"), run.queue),
+        (_("Age"), duration(seconds_between(run.enqueued_at, run.now))),
+        (_("Attempts"), f"{run.attempts} / {run.max_attempts}"),
+        (_("Losses"), f"{run.losses} / {run.max_losses}"),
+        (_("Life"), run.life),
+        (_("Enqueued"), run.enqueued_at),
+        (_("Run after"), run.run_after),
+        (_("Expires"), run.expires_at),
+        (_("Started"), run.started_at),
+        (_("Finished"), run.finished_at),
+        (_("Worker"), run.worker),
+        (_("Fence"), str(run.fence)),
+        (_("Order"), str(run.order)),
+        (_("Priority"), run.priority),
+        (_("Time limit"), run.time_limit),
+        (_("After failure"), run.after_failure),
+        (_("Atomic"), _("yes") if run.atomic else _("no")),
+    ]
+    if run.status == ABANDONED:
+        told.append((_("Abandonment reported"), run.abandon_reported_at or _("not yet")))
+        told.append((_("Reports tried"), run.report_attempts))
+    return [(name, value) for name, value in told if value not in (None, "")]
 
 
 def _tries(run: Any) -> list[Try]:

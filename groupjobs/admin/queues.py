@@ -122,7 +122,7 @@ def throughput(hour: Sequence[traffic.Minute]) -> Chart | None:
     if not total:
         return None
     told = {"total": round(total), "most": round(most), "others": round(sum(other for _ok, other in pairs))}
-    said = _("%(total)s runs ended in the last hour, %(others)s of them without success; at most %(most)s a minute")
+    said = _("ended in the last hour: %(total)s, of them without success: %(others)s; at most %(most)s a minute")
     return Chart(f"{round(most)}", said % told, bars=bars(pairs))
 
 

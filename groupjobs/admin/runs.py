@@ -25,7 +25,7 @@ from groupjobs.models import JobRun
 class RunAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """The list of runs and the page of each."""
 
-    list_display = ("number", "status_badge", "group_name", "job", "queue", "age", "tries", "progress_bar")
+    list_display = ("number", "status_badge", "group_name", "job_name", "age", "tries", "progress_bar")
     list_display_links = ("number",)
     list_filter = (filters.StatusFilter, filters.QueueFilter, filters.JobFilter)
     list_select_related = ("progress",)
@@ -56,6 +56,11 @@ class RunAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def group_name(self, run: Any) -> str:
         """Its group; a dash for a run that is a group of its own."""
         return str(run.group)
+
+    @admin.display(description=lazy("job"))
+    def job_name(self, run: Any) -> str:
+        """The last part of its name, the whole beside it."""
+        return columns.job_cell(run)
 
     @admin.display(description=lazy("age"))
     def age(self, run: Any) -> str:
@@ -109,13 +114,14 @@ class RunAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     ) -> HttpResponse:
         """The page of one run."""
         run = self.get_object(request, object_id)
-        context: dict[str, Any] = {} if run is None else {"detail": detail_of(run), "deeds": self.deeds(request)}
+        context: dict[str, Any] = {} if run is None else {"detail": detail_of(run), "deeds": self.deeds(request, run)}
         context["title"] = _("Run %s") % object_id
         return super().change_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
-    def deeds(self, request: HttpRequest) -> list[Any]:
-        """The actions that this user may use."""
-        return [action for action in ACTIONS if getattr(self, f"has_{action.name}_permission")(request)]
+    def deeds(self, request: HttpRequest, run: Any) -> list[Any]:
+        """The actions that this user may use and that can change this run."""
+        fitting = [action for action in ACTIONS if run.status in action.statuses]
+        return [action for action in fitting if getattr(self, f"has_{action.name}_permission")(request)]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Runs are enqueued by code."""
