@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as lazy
 
 from groupjobs import control
 from groupjobs.admin import recording
-from groupjobs.admin.mending import Result, control_runs, foreseen, recover_runs, rows_of
+from groupjobs.admin.mending import Result, foreseen, recover_runs, rows_of, told
 from groupjobs.lifecycle import ABANDONED, LIVE, TERMINAL
 from groupjobs.moves import REDIS_ERRORS
 
@@ -35,7 +35,7 @@ class Action:
     label: Any
     question: Any
     consequence: Any
-    carry_out: Callable[[Sequence[int]], Result]
+    carry_out: Callable[[Sequence[int], str], Result]  # the runs, and who asks
     foresee: Callable[[Sequence[int]], Result]
     statuses: frozenset[str]  # of runs that it can change
     danger: bool = False
@@ -50,7 +50,7 @@ ACTIONS: Final = (
             "Ghosts get another try in their place or, after too many losses, are abandoned; runs that Redis does "
             "not know are published; abandonments are reported again. What a living worker holds is kept."
         ),
-        recover_runs,
+        lambda runs, by: recover_runs(runs),
         lambda runs: recover_runs(runs, dry_run=True),
         LIVE | {ABANDONED},
     ),
@@ -59,7 +59,7 @@ ACTIONS: Final = (
         lazy("Retry"),
         lazy("Retry these runs?"),
         lazy("Ended runs get a new life in their row: budgets start anew, and the history stays."),
-        lambda runs: control_runs(control.retry, runs, _("retried")),
+        lambda runs, by: told(control.retry(runs, by), _("retried")),
         lambda runs: foreseen(runs, TERMINAL, _("retried")),
         TERMINAL,
     ),
@@ -68,7 +68,7 @@ ACTIONS: Final = (
         lazy("Cancel"),
         lazy("Cancel these runs?"),
         lazy("Waiting runs end as CANCELLED at once; running ones are asked to stop."),
-        lambda runs: control_runs(control.cancel, runs, _("cancelled")),
+        lambda runs, by: told(control.cancel(runs, by), _("cancelled")),
         lambda runs: foreseen(runs, LIVE, _("cancelled")),
         LIVE,
         danger=True,
@@ -78,7 +78,7 @@ ACTIONS: Final = (
         lazy("Abandon"),
         lazy("Abandon these runs?"),
         lazy("Ghosts end as ABANDONED instead of another try, and are reported. What a living worker holds is kept."),
-        lambda runs: recover_runs(runs, abandon=True),
+        lambda runs, by: recover_runs(runs, abandon=True),
         lambda runs: recover_runs(runs, abandon=True, dry_run=True),
         LIVE,
         danger=True,
@@ -139,7 +139,7 @@ def _ask(model_admin: Any, request: HttpRequest, action: Action, runs: Sequence[
 
 
 def _do(model_admin: Any, request: HttpRequest, action: Action, runs: Sequence[int], *, more: bool) -> HttpResponse:
-    result = action.carry_out(runs)
+    result = action.carry_out(runs, request.user.get_username())
     recording.record_runs(request, sorted(result.changed), result.changed, str(action.label))
     level = messages.SUCCESS if result.changed else messages.WARNING
     messages.add_message(request, level, f"{action.label}: {result}")

@@ -10,8 +10,11 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from groupjobs import conf, registry
-from groupjobs.lifecycle import ABANDONED, CANCELLED, FAILED, LIVE, STATUSES
+from groupjobs.admin.ghosts import ghosts
+from groupjobs.admin.searching import latest
+from groupjobs.lifecycle import ABANDONED, CANCELLED, FAILED, LIVE, RUNNING, STATUSES
 
+MOST = 1_000  # runs of one group that its filter lists
 BAD = (FAILED, ABANDONED, CANCELLED)
 
 
@@ -70,3 +73,65 @@ class JobFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Runs of this job."""
         return queryset.filter(job=self.value()) if self.value() else queryset
+
+
+class TroubleFilter(admin.SimpleListFilter):
+    """What a person should look at."""
+
+    title = _("trouble")
+    parameter_name = "trouble"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Kinds of trouble that rows alone do not show by their status."""
+        return [
+            ("ghost", _("ghost")),
+            ("unreported", _("unreported abandonment")),
+            ("unpublished", _("not published")),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Ghosts are known by Redis; the others have an index each."""
+        value = self.value()
+        if value == "ghost":
+            return queryset.filter(pk__in=ghosts())
+        if value == "unreported":
+            return queryset.filter(status=ABANDONED, abandon_reported_at=None)
+        return queryset.filter(unpublished=True) if value == "unpublished" else queryset
+
+
+class AskedFilter(admin.SimpleListFilter):
+    """A value that a link of another page asked for; without one the filter is not shown."""
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """The value that was asked for."""
+        asked = request.GET.get(self.parameter_name or "")
+        return [(asked, asked)] if asked else []
+
+
+class GroupFilter(AskedFilter):
+    """Runs of a group: the live ones, and those that ended among the latest runs."""
+
+    title = _("group")
+    parameter_name = "group"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """An index serves live runs; for ended ones the window is bounded."""
+        if not self.value():
+            return queryset
+        live = queryset.filter(queue__in=list(conf.current().queues), status__in=sorted(LIVE), group=self.value())
+        live = live.order_by("order", "pk").values_list("pk", flat=True)[:MOST]
+        ended = latest(queryset).filter(group=self.value()).values_list("pk", flat=True)[:MOST]
+        return queryset.filter(pk__in={*live, *ended})
+
+
+class WorkerFilter(AskedFilter):
+    """Runs that are with a worker now."""
+
+    title = _("worker")
+    parameter_name = "worker"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """RUNNING only: no index knows where ended runs were."""
+        if not self.value():
+            return queryset
+        return queryset.filter(status__in=sorted(LIVE)).filter(status=RUNNING, worker=self.value())

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as lazy
 
 from groupjobs import conf, control, ledger
 from groupjobs.admin import recording
-from groupjobs.admin.mending import HOOKS, Result, control_runs
+from groupjobs.admin.mending import HOOKS, Result, told
 from groupjobs.lifecycle import READY
 from groupjobs.models import JobRun
 from groupjobs.moves import REDIS_ERRORS
@@ -61,22 +61,21 @@ def _of_group(report: control.Report, otherwise: str) -> Result:
 
 
 def _skip(asked: Asked) -> Result:
-    return control_runs(control.cancel, [asked.run] if asked.run else [], _("cancelled"))
+    return told(control.cancel([asked.run] if asked.run else [], asked.by), _("cancelled"))
 
 
 def _at_once(asked: Asked) -> Result:
-    runs = [asked.run] if asked.run else []
-    return control_runs(lambda runs: control.reschedule(runs, None), runs, _("due at once"))
+    return told(control.reschedule([asked.run] if asked.run else [], None), _("due at once"))
 
 
 def _retry(asked: Asked) -> Result:
-    return control_runs(control.retry, [asked.run] if asked.run else [], _("retried"))
+    return told(control.retry([asked.run] if asked.run else [], asked.by), _("retried"))
 
 
 def _cancel_rest(asked: Asked) -> Result:
     waiting = JobRun.objects.using(ledger.alias()).filter(queue=asked.queue, group=asked.group, status=READY)
     runs = list(waiting.order_by("pk").values_list("pk", flat=True)[:MOST]) if asked.group else []
-    return control_runs(control.cancel, runs, _("cancelled"))
+    return told(control.cancel(runs, asked.by), _("cancelled"))
 
 
 def _recover(asked: Asked) -> str:

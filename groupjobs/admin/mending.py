@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -71,9 +71,8 @@ def _chunks(rows: Iterable[JobRun]) -> Iterator[tuple[str, list[int]]]:
             yield queue, ids[start : start + CHUNK]
 
 
-def control_runs(act: Callable[[Sequence[int]], control.Report], runs: Sequence[int], word: str) -> Result:
-    """Let control act on these runs; `word` says what it did to those that it changed."""
-    report = act(runs)
+def told(report: control.Report, word: str) -> Result:
+    """What control reports; `word` says what it did to the runs that it changed."""
     return Result(dict.fromkeys(report.changed, word), {run: reason_of(reason) for run, reason in report.skipped})
 
 

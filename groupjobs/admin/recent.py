@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from django.db.models import Max
-
 from groupjobs import ledger
+from groupjobs.admin.searching import latest
 from groupjobs.lifecycle import TERMINAL
 from groupjobs.models import JobRun
-
-WINDOW: Final = 50_000  # ids from the newest down
 
 
 def ended_of(queue: str, group: str, run: int, most: int = 10) -> list[JobRun]:
     """The latest runs of a group that ended, newest first."""
     rows = JobRun.objects.using(ledger.alias())
-    if not group:
-        ended = rows.filter(pk=run, queue=queue)
-    else:
-        newest = rows.aggregate(newest=Max("pk"))["newest"] or 0
-        ended = rows.filter(pk__gt=newest - WINDOW, queue=queue, group=group)
-    ended = ended.filter(status__in=sorted(TERMINAL)).defer("args", "kwargs", "result", "error", "labels")
+    mine = latest(rows.all()).filter(queue=queue, group=group) if group else rows.filter(pk=run, queue=queue)
+    ended = mine.filter(status__in=sorted(TERMINAL)).defer("args", "kwargs", "result", "error", "labels")
     return list(ended.order_by("-pk")[:most])

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from groupjobs import ledger
-from groupjobs.admin import columns, filters
+from groupjobs.admin import columns, filters, times
 from groupjobs.admin.actions import ACTIONS, MOST, admin_action
 from groupjobs.admin.detail import detail_of, without_payload
 from groupjobs.admin.drift import drift_view
@@ -27,7 +27,16 @@ class RunAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     list_display = ("number", "status_badge", "group_name", "job_name", "age", "tries", "progress_bar")
     list_display_links = ("number",)
-    list_filter = (filters.StatusFilter, filters.QueueFilter, filters.JobFilter)
+    list_filter = (
+        filters.StatusFilter,
+        filters.TroubleFilter,
+        filters.QueueFilter,
+        filters.JobFilter,
+        filters.GroupFilter,
+        filters.WorkerFilter,
+        times.EnqueuedFilter,
+        times.FinishedFilter,
+    )
     list_select_related = ("progress",)
     list_per_page = 50
     sortable_by = ()

@@ -27,20 +27,25 @@ def search(rows: QuerySet[Any], term: str) -> QuerySet[Any]:
     return rows.filter(pk__in={*_live_of_group(plain, term), *_latest(plain, term)})
 
 
+def latest(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Those of the rows whose ids are among the latest 100,000, newest first."""
+    newest = rows.model.objects.using(rows.db).aggregate(newest=Max("pk"))["newest"] or 0
+    return rows.filter(pk__gt=newest - WINDOW).order_by("-pk")
+
+
 def _live_of_group(plain: QuerySet[Any], group: str) -> list[int]:
     live = plain.filter(queue__in=list(conf.current().queues), group=group, status__in=sorted(LIVE))
     return list(live.values_list("pk", flat=True)[:MOST])
 
 
 def _latest(plain: QuerySet[Any], term: str) -> list[int]:
-    newest = plain.aggregate(newest=Max("pk"))["newest"] or 0
     texts = {f"{name}_text": Cast(name, TextField()) for name in _searched_columns()}
     match = Q(group__icontains=term) | Q(job__icontains=term)
     for name in texts:
         for spelling in {term, json.dumps(term)[1:-1]}:
             match |= Q(**{f"{name}__icontains": spelling})
-    latest = plain.filter(pk__gt=newest - WINDOW).alias(**texts).filter(match)
-    return list(latest.values_list("pk", flat=True)[:MOST])
+    found = latest(plain).alias(**texts).filter(match)
+    return list(found.values_list("pk", flat=True)[:MOST])
 
 
 def _searched_columns() -> tuple[str, ...]:

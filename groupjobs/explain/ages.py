@@ -19,9 +19,9 @@ def duration(seconds: float | None) -> str:
     seconds = max(0.0, seconds)
     if seconds < 9.95:
         return _("%s s") % f"{seconds:.1f}".removesuffix(".0")
-    if seconds < 60:
+    if seconds < 59.5:
         return _("%s s") % round(seconds)
-    minutes = int(seconds // 60)
+    minutes = max(1, int(seconds // 60))
     if minutes < 60:
         return _("%s min") % minutes
     if minutes < 48 * 60:

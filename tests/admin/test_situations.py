@@ -1,0 +1,228 @@
+"""Situations staged in rows and in a real Valkey: the page of groups names the true cause, and its button mends it."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.test.utils import override_settings
+from django.utils import timezone
+
+from groupjobs import control
+from groupjobs.explain import State, explain, facts_of
+from groupjobs.models import JobAttempt, JobProgress, JobRun
+from groupjobs.moves import publish
+from groupjobs.store import Consumer, Outcome, Store, store_for
+from project.embedded import EmbeddedValkey
+from tests.admin.conftest import MakeRun
+
+GROUPS = "/admin/groupjobs/jobgroup/"
+ACT = GROUPS + "act/"
+
+Reserve = Callable[[JobRun], int]
+
+
+def state(queue: str = "default", group: str = "g") -> State:
+    return explain(facts_of(queue, [(group, 0)])[0])
+
+
+def shown(client: Client, query: str = "") -> str:
+    answer = client.get(GROUPS + query)
+    assert answer.status_code == 200
+    return html.unescape(answer.content.decode())
+
+
+def named(client: Client, word: str, reason: str, *, queue: str = "default") -> None:
+    """The state is so, and the page of groups, that of the group, and the filter say so."""
+    now = state(queue)
+    assert (now.word, now.reason) == (word, reason)
+    alike = re.sub(r"\d+(\.\d)? s\b", "N s", reason)
+    for page in (shown(client), shown(client, f"?state={word}"), shown(client, f"group/?queue={queue}&group=g")):
+        assert f"gj-state-{word}" in page
+        assert alike in re.sub(r"\d+(\.\d)? s\b", "N s", page)
+
+
+def press(client: Client, deed: str, **data: object) -> str:
+    answer = client.post(ACT, {"deed": deed, "queue": "default", "group": "g", "next": GROUPS, **data}, follow=True)
+    assert answer.redirect_chain == [(GROUPS, 302)]
+    return html.unescape(answer.content.decode())
+
+
+def beat(store: Store, worker: str = "host:77:a") -> str:
+    store.beat(worker, 2, {})
+    return worker
+
+
+def age(store: Store, worker: str, milliseconds: int) -> None:
+    """Its last beat becomes so much older."""
+    store.client.zincrby(f"{store.base}:workers", -milliseconds, worker)
+
+
+def test_no_worker_runs(boss: Client, make_run: MakeRun, store: Store) -> None:
+    publish([make_run()])
+    named(boss, "no_worker", "no worker runs")
+    beat(store)
+    assert state().word == "waiting"
+
+
+def test_workers_serve_other_celery_queues(boss: Client, make_run: MakeRun) -> None:
+    queues = {"default": {}, "mail": {"celery_queue": "post"}}
+    with override_settings(GROUPJOBS={"REDIS": "groupjobs", "QUEUES": queues}):
+        for queue in queues:
+            store_for(queue).open(store_for(queue).tick("", 0).epoch)
+        beat(store_for("default"))
+        publish([make_run(queue="mail")])
+        reason = "1 workers run, but none of them serves the queue mail (Celery queue post)"
+        named(boss, "unserved", reason, queue="mail")
+
+
+def test_the_host_of_a_run_died_inside_its_ttl(boss: Client, make_run: MakeRun, store: Store, reserve: Reserve) -> None:
+    run = make_run()
+    reserve(run)
+    age(store, run.worker, 4000)
+    now = state()
+    assert now.word == "silent"
+    assert now.reason.startswith(f"#{run.pk} is with worker {run.worker}, which was last heard of 4 s ago")
+    assert "gj-state-silent" in shown(boss)
+    age(store, run.worker, 2000)
+    named(boss, "ghost", f"#{run.pk} was with worker {run.worker}, which is dead, and no worker is left to heal it")
+    press(boss, "recover")
+    assert state().word == "no_worker"
+    assert JobRun.objects.get().status == "READY"
+
+
+def test_the_head_backs_off(boss: Client, make_run: MakeRun, store: Store) -> None:
+    due = timezone.now() + timedelta(minutes=10, seconds=30)
+    run = make_run(run_after=due, failures=2, attempts=2, max_attempts=5)
+    JobAttempt.objects.create(
+        run=run, fence=1, outcome="failed", error_class="smtplib.SMTPException", finished_at=timezone.now()
+    )
+    publish([run])
+    named(boss, "backing_off", f"#{run.pk} backs off for another 10 min before attempt 3 of 5, after SMTPException")
+    assert state().until == due
+    press(boss, "at_once", run=run.pk)
+    assert state().word == "no_worker"
+
+
+def test_the_group_was_held_after_a_failure(boss: Client, make_run: MakeRun, store: Store) -> None:
+    failed, run = make_run("FAILED"), make_run()
+    publish([run])
+    control.hold("default", "g", f"after_failure=hold: run {failed.pk} ended")
+    assert state().reason.endswith(f": after_failure=hold: run {failed.pk} ended")
+    assert state().word == "held"
+    assert "gj-state-held" in shown(boss, "?order=held")
+    assert "Retry default/g: 1 changed" in press(boss, "retry", run=failed.pk)
+    assert "Resume default/g: 1 changed" in press(boss, "resume")
+    assert "Resume default/g: 0 changed, 1 skipped: not held" in press(boss, "resume")
+    assert facts_of("default", [("g", 0)])[0].head.id == failed.pk  # type: ignore[union-attr]
+
+
+def test_the_queue_is_paused(boss: Client, make_run: MakeRun, store: Store) -> None:
+    publish([make_run()])
+    press(boss, "hold", group="", reason="provider is down")
+    assert state().word == "paused"
+    assert re.fullmatch(r"the queue is paused by boss for [\d.]+ s: provider is down", state().reason)
+    assert store.overview().paused
+    page = shown(boss)
+    assert "default: the queue is paused (boss): provider is down" in page
+    press(boss, "resume", group="")
+    assert not store.overview().paused
+
+
+def test_the_rate_is_used_up(boss: Client, make_run: MakeRun) -> None:
+    with override_settings(GROUPJOBS={"REDIS": "groupjobs", "QUEUES": {"default": {"rate": (1, 3600)}}}):
+        store = store_for("default")
+        store.open(store.tick("", 0).epoch)
+        first, second = make_run(), make_run()
+        publish([first, second])
+        consumer = Consumer("n", beat(store), 1)
+        (served,) = store.step(consumer, 1, 1, []).reservations
+        store.step(consumer, 2, 0, [Outcome(served.run, served.fence, "done")])
+        JobRun.objects.filter(pk=served.run).update(status="SUCCEEDED", finished_at=timezone.now())
+        named(boss, "rate_limited", state().reason)
+        assert re.fullmatch(r"rate limited: its next token comes in (59 min|1 h)", state().reason)
+
+
+def test_redis_was_down_at_enqueue_and_is_still(
+    boss: Client, make_run: MakeRun, store: Store, valkey: EmbeddedValkey
+) -> None:
+    run = make_run(unpublished=True)
+    reason = f"#{run.pk} is not published: Redis did not answer when it was enqueued; the next quick sweep does it"
+    named(boss, "unpublished", reason)
+    valkey.kill()
+    assert state().word == "unreachable"
+    assert "Redis does not answer" in shown(boss)
+    assert "Redis does not answer, and nothing was changed" in press(boss, "recover")
+    valkey.start()
+    press(boss, "recover")
+    assert state().word == "no_worker"
+
+
+def test_redis_lost_its_memory(
+    boss: Client, make_run: MakeRun, store: Store, reserve: Reserve, valkey: EmbeddedValkey
+) -> None:
+    reserve(make_run())
+    valkey.flush()
+    assert state().word == "rebuilding"
+    assert re.fullmatch(
+        r"Redis lost its memory [\d.]+ s ago; the queue is rebuilt from rows, which takes up to 5 s", state().reason
+    )
+    assert "Redis lost its memory" in shown(boss)
+
+
+def test_an_abandonment_cannot_be_reported(boss: Client, make_run: MakeRun, store: Store) -> None:
+    run = make_run("ABANDONED", reason="too_many_losses", report_attempts=3, report_after=timezone.now())
+    reason = f"#{run.pk} was abandoned (too many losses); its report was tried 3 times"
+    assert (state().word, state().reason) == ("unreported", reason)
+    assert reason in shown(boss, "?order=unreported")
+    JobRun.objects.update(report_attempts=10)
+    assert state().mend == "redeliver"
+
+
+def test_a_run_goes_on_without_a_word(boss: Client, make_run: MakeRun, store: Store, reserve: Reserve) -> None:
+    run = make_run()
+    reserve(run)
+    hour = timezone.now() - timedelta(minutes=61)
+    JobRun.objects.update(last_attempted_at=hour)
+    JobProgress.objects.update(done=3, updated_at=hour + timedelta(minutes=20))
+    named(boss, "quiet", f"#{run.pk} runs for 1 h 1 min on {run.worker}; its progress is unchanged for 41 min")
+
+
+def test_no_worker_knows_the_job(boss: Client, make_run: MakeRun, store: Store) -> None:
+    run = make_run(job="gone.away")
+    publish([run])
+    consumer = Consumer("n", beat(store), 1)
+    (served,) = store.step(consumer, 1, 1, []).reservations
+    store.step(consumer, 2, 0, [Outcome(run.pk, served.fence, "back", delay_ms=30_000)])
+    reason = f"no worker knows the job gone.away of #{run.pk}; it is tried again, and abandoned in "
+    assert state().word == "given_back"
+    assert state().reason.startswith(reason)
+    assert reason in shown(boss)
+    JobRun.objects.update(status="ABANDONED", reason="unknown_job", finished_at=timezone.now())
+    assert f"#{run.pk} was abandoned (no worker knows the job)" in state().reason
+
+
+def test_a_scheduled_run_does_not_hide_the_head_behind_it(boss: Client, make_run: MakeRun, store: Store) -> None:
+    scheduled = make_run(run_after=timezone.now() + timedelta(hours=2, minutes=1), yields=True)
+    publish([scheduled])
+    named(boss, "scheduled", f"#{scheduled.pk} is due in 2 h")
+    publish([make_run()])
+    assert state().word == "no_worker"
+
+
+def test_a_run_without_a_group_is_a_group_of_its_own(boss: Client, make_run: MakeRun, store: Store) -> None:
+    run = make_run(group="")
+    publish([run])
+    assert f'?queue=default&group=&run={run.pk}">#{run.pk}</a>' in shown(boss)
+    page = shown(boss, f"group/?queue=default&group=&run={run.pk}")
+    assert "no worker runs" in page
+    assert 'value="cancel_rest"' not in page
+
+
+@pytest.mark.parametrize("query", ["", "?queue=default&group=", "?queue=nonsense&group=g", "?queue=default&group=%00"])
+def test_no_such_group(boss: Client, store: Store, query: str) -> None:
+    assert boss.get(f"{GROUPS}group/{query}").status_code == 404
