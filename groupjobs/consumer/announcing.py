@@ -103,4 +103,3 @@ def _task_signal(signal: Signal, item: Item, failed: bool = False) -> None:
 def _sender(item: Item) -> type[Any]:
     assert item.handler is not None
     return type(item.handler.task.get_backend())
-

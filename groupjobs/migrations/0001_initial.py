@@ -7,163 +7,249 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='JobAttempt',
+            name="JobAttempt",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('fence', models.BigIntegerField()),
-                ('life', models.PositiveIntegerField(default=1)),
-                ('outcome', models.CharField(choices=[('failed', 'failed'), ('lost', 'lost'), ('cancelled', 'cancelled'), ('timed_out', 'timed_out')], max_length=10)),
-                ('error_class', models.CharField(blank=True, default='', max_length=255)),
-                ('message', models.TextField(blank=True, default='')),
-                ('traceback', models.TextField(blank=True, default='')),
-                ('worker', models.CharField(blank=True, default='', max_length=255)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("fence", models.BigIntegerField()),
+                ("life", models.PositiveIntegerField(default=1)),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[
+                            ("failed", "failed"),
+                            ("lost", "lost"),
+                            ("cancelled", "cancelled"),
+                            ("timed_out", "timed_out"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("error_class", models.CharField(blank=True, default="", max_length=255)),
+                ("message", models.TextField(blank=True, default="")),
+                ("traceback", models.TextField(blank=True, default="")),
+                ("worker", models.CharField(blank=True, default="", max_length=255)),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField()),
             ],
             options={
-                'verbose_name': 'attempt',
-                'verbose_name_plural': 'attempts',
-                'ordering': ['id'],
+                "verbose_name": "attempt",
+                "verbose_name_plural": "attempts",
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='JobRun',
+            name="JobRun",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('queue', groupjobs.models.ByteField(max_length=100, verbose_name='queue')),
-                ('group', groupjobs.models.ByteField(blank=True, help_text='Empty: a group of its own.', max_length=255, verbose_name='group')),
-                ('job', models.CharField(max_length=255, verbose_name='job')),
-                ('args', models.JSONField(default=list, verbose_name='arguments')),
-                ('kwargs', models.JSONField(default=dict, verbose_name='named arguments')),
-                ('priority', models.SmallIntegerField(default=0, verbose_name='priority')),
-                ('order', models.BigIntegerField(default=0, help_text='Smaller first; equal: as enqueued.', verbose_name='order')),
-                ('status', models.CharField(choices=[('READY', 'READY'), ('RUNNING', 'RUNNING'), ('SUCCEEDED', 'SUCCEEDED'), ('FAILED', 'FAILED'), ('ABANDONED', 'ABANDONED'), ('CANCELLED', 'CANCELLED')], default='READY', max_length=10, verbose_name='status')),
-                ('reason', models.CharField(blank=True, default='', max_length=255, verbose_name='reason')),
-                ('run_after', models.DateTimeField(blank=True, null=True, verbose_name='run after')),
-                ('yields', models.BooleanField(default=False, help_text='Before `run_after` it does not block its group.')),
-                ('expires_at', models.DateTimeField(blank=True, null=True, verbose_name='expires at')),
-                ('fence', models.BigIntegerField(default=0, verbose_name='fence')),
-                ('alone', models.BooleanField(default=False, verbose_name='alone')),
-                ('life', models.PositiveIntegerField(default=1, verbose_name='life')),
-                ('attempts', models.PositiveIntegerField(default=0, verbose_name='attempts')),
-                ('failures', models.PositiveIntegerField(default=0, verbose_name='failures')),
-                ('losses', models.PositiveIntegerField(default=0, verbose_name='losses')),
-                ('max_attempts', models.PositiveIntegerField(default=1)),
-                ('max_losses', models.PositiveIntegerField(default=2)),
-                ('after_failure', models.CharField(default='continue', max_length=8)),
-                ('on_retry', models.CharField(default='block', max_length=5)),
-                ('atomic', models.BooleanField(default=False)),
-                ('time_limit', models.FloatField(blank=True, null=True)),
-                ('soft_time_limit', models.FloatField(blank=True, null=True)),
-                ('dedup_key', groupjobs.models.ByteField(blank=True, max_length=255, null=True)),
-                ('unpublished', models.BooleanField(default=False)),
-                ('worker', models.CharField(blank=True, default='', max_length=255, verbose_name='worker')),
-                ('consumer', models.CharField(blank=True, default='', max_length=40, verbose_name='consumer')),
-                ('enqueued_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name='enqueued at')),
-                ('started_at', models.DateTimeField(blank=True, null=True, verbose_name='started at')),
-                ('last_attempted_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True, verbose_name='finished at')),
-                ('result', models.JSONField(blank=True, null=True, verbose_name='result')),
-                ('error', models.JSONField(blank=True, null=True, verbose_name='error')),
-                ('cancel_requested_at', models.DateTimeField(blank=True, null=True)),
-                ('abandon_reported_at', models.DateTimeField(blank=True, null=True)),
-                ('report_attempts', models.PositiveIntegerField(default=0)),
-                ('report_after', models.DateTimeField(blank=True, null=True)),
-                ('labels', models.JSONField(blank=True, default=dict, verbose_name='labels')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("queue", groupjobs.models.ByteField(max_length=100, verbose_name="queue")),
+                (
+                    "group",
+                    groupjobs.models.ByteField(
+                        blank=True, help_text="Empty: a group of its own.", max_length=255, verbose_name="group"
+                    ),
+                ),
+                ("job", models.CharField(max_length=255, verbose_name="job")),
+                ("args", models.JSONField(default=list, verbose_name="arguments")),
+                ("kwargs", models.JSONField(default=dict, verbose_name="named arguments")),
+                ("priority", models.SmallIntegerField(default=0, verbose_name="priority")),
+                (
+                    "order",
+                    models.BigIntegerField(
+                        default=0, help_text="Smaller first; equal: as enqueued.", verbose_name="order"
+                    ),
+                ),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("READY", "READY"),
+                            ("RUNNING", "RUNNING"),
+                            ("SUCCEEDED", "SUCCEEDED"),
+                            ("FAILED", "FAILED"),
+                            ("ABANDONED", "ABANDONED"),
+                            ("CANCELLED", "CANCELLED"),
+                        ],
+                        default="READY",
+                        max_length=10,
+                        verbose_name="status",
+                    ),
+                ),
+                ("reason", models.CharField(blank=True, default="", max_length=255, verbose_name="reason")),
+                ("run_after", models.DateTimeField(blank=True, null=True, verbose_name="run after")),
+                (
+                    "yields",
+                    models.BooleanField(default=False, help_text="Before `run_after` it does not block its group."),
+                ),
+                ("expires_at", models.DateTimeField(blank=True, null=True, verbose_name="expires at")),
+                ("fence", models.BigIntegerField(default=0, verbose_name="fence")),
+                ("alone", models.BooleanField(default=False, verbose_name="alone")),
+                ("life", models.PositiveIntegerField(default=1, verbose_name="life")),
+                ("attempts", models.PositiveIntegerField(default=0, verbose_name="attempts")),
+                ("failures", models.PositiveIntegerField(default=0, verbose_name="failures")),
+                ("losses", models.PositiveIntegerField(default=0, verbose_name="losses")),
+                ("max_attempts", models.PositiveIntegerField(default=1)),
+                ("max_losses", models.PositiveIntegerField(default=2)),
+                ("after_failure", models.CharField(default="continue", max_length=8)),
+                ("on_retry", models.CharField(default="block", max_length=5)),
+                ("atomic", models.BooleanField(default=False)),
+                ("time_limit", models.FloatField(blank=True, null=True)),
+                ("soft_time_limit", models.FloatField(blank=True, null=True)),
+                ("dedup_key", groupjobs.models.ByteField(blank=True, max_length=255, null=True)),
+                ("unpublished", models.BooleanField(default=False)),
+                ("worker", models.CharField(blank=True, default="", max_length=255, verbose_name="worker")),
+                ("consumer", models.CharField(blank=True, default="", max_length=40, verbose_name="consumer")),
+                (
+                    "enqueued_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued at"
+                    ),
+                ),
+                ("started_at", models.DateTimeField(blank=True, null=True, verbose_name="started at")),
+                ("last_attempted_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True, verbose_name="finished at")),
+                ("result", models.JSONField(blank=True, null=True, verbose_name="result")),
+                ("error", models.JSONField(blank=True, null=True, verbose_name="error")),
+                ("cancel_requested_at", models.DateTimeField(blank=True, null=True)),
+                ("abandon_reported_at", models.DateTimeField(blank=True, null=True)),
+                ("report_attempts", models.PositiveIntegerField(default=0)),
+                ("report_after", models.DateTimeField(blank=True, null=True)),
+                ("labels", models.JSONField(blank=True, default=dict, verbose_name="labels")),
             ],
             options={
-                'verbose_name': 'run',
-                'verbose_name_plural': 'runs',
-                'ordering': ['-id'],
+                "verbose_name": "run",
+                "verbose_name_plural": "runs",
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='JobGroup',
+            name="JobGroup",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('queue', groupjobs.models.ByteField(max_length=100)),
-                ('group', groupjobs.models.ByteField(blank=True, max_length=255)),
-                ('held', models.BooleanField(default=False)),
-                ('reason', models.CharField(blank=True, default='', max_length=255)),
-                ('by', models.CharField(blank=True, default='', max_length=150)),
-                ('since', models.DateTimeField(blank=True, null=True)),
-                ('group_concurrency', models.PositiveIntegerField(blank=True, null=True)),
-                ('rate_count', models.PositiveIntegerField(blank=True, null=True)),
-                ('rate_seconds', models.FloatField(blank=True, null=True)),
-                ('version', models.PositiveBigIntegerField(default=0)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("queue", groupjobs.models.ByteField(max_length=100)),
+                ("group", groupjobs.models.ByteField(blank=True, max_length=255)),
+                ("held", models.BooleanField(default=False)),
+                ("reason", models.CharField(blank=True, default="", max_length=255)),
+                ("by", models.CharField(blank=True, default="", max_length=150)),
+                ("since", models.DateTimeField(blank=True, null=True)),
+                ("group_concurrency", models.PositiveIntegerField(blank=True, null=True)),
+                ("rate_count", models.PositiveIntegerField(blank=True, null=True)),
+                ("rate_seconds", models.FloatField(blank=True, null=True)),
+                ("version", models.PositiveBigIntegerField(default=0)),
             ],
             options={
-                'verbose_name': 'group',
-                'verbose_name_plural': 'groups',
-                'constraints': [models.UniqueConstraint(fields=('queue', 'group'), name='groupjobs_one_per_group')],
+                "verbose_name": "group",
+                "verbose_name_plural": "groups",
+                "constraints": [models.UniqueConstraint(fields=("queue", "group"), name="groupjobs_one_per_group")],
             },
         ),
         migrations.CreateModel(
-            name='JobProgress',
+            name="JobProgress",
             fields=[
-                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='progress', serialize=False, to='groupjobs.jobrun')),
-                ('done', models.BigIntegerField(default=0)),
-                ('total', models.BigIntegerField(blank=True, null=True)),
-                ('message', models.CharField(blank=True, default='', max_length=255)),
-                ('phase', models.CharField(blank=True, default='', max_length=100)),
-                ('updated_at', models.DateTimeField(blank=True, null=True)),
+                (
+                    "run",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="progress",
+                        serialize=False,
+                        to="groupjobs.jobrun",
+                    ),
+                ),
+                ("done", models.BigIntegerField(default=0)),
+                ("total", models.BigIntegerField(blank=True, null=True)),
+                ("message", models.CharField(blank=True, default="", max_length=255)),
+                ("phase", models.CharField(blank=True, default="", max_length=100)),
+                ("updated_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
-                'verbose_name': 'progress',
-                'verbose_name_plural': 'progress',
+                "verbose_name": "progress",
+                "verbose_name_plural": "progress",
             },
         ),
         migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(condition=models.Q(('status__in', ['READY', 'RUNNING'])), fields=['queue', 'group', 'order', 'id'], name='groupjobs_live_line'),
+            model_name="jobrun",
+            index=models.Index(
+                condition=models.Q(("status__in", ["READY", "RUNNING"])),
+                fields=["queue", "group", "order", "id"],
+                name="groupjobs_live_line",
+            ),
         ),
         migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(condition=models.Q(('status__in', ['READY', 'RUNNING'])), fields=['queue', 'id'], name='groupjobs_live'),
+            model_name="jobrun",
+            index=models.Index(
+                condition=models.Q(("status__in", ["READY", "RUNNING"])), fields=["queue", "id"], name="groupjobs_live"
+            ),
         ),
         migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(condition=models.Q(('status__in', ['FAILED', 'ABANDONED', 'CANCELLED'])), fields=['status', 'id'], name='groupjobs_ended_badly'),
+            model_name="jobrun",
+            index=models.Index(
+                condition=models.Q(("status__in", ["FAILED", "ABANDONED", "CANCELLED"])),
+                fields=["status", "id"],
+                name="groupjobs_ended_badly",
+            ),
         ),
         migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(condition=models.Q(('unpublished', True)), fields=['queue', 'id'], name='groupjobs_unpublished'),
+            model_name="jobrun",
+            index=models.Index(
+                condition=models.Q(("unpublished", True)), fields=["queue", "id"], name="groupjobs_unpublished"
+            ),
         ),
         migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(condition=models.Q(('abandon_reported_at', None), ('status', 'ABANDONED')), fields=['report_after', 'id'], name='groupjobs_unreported'),
+            model_name="jobrun",
+            index=models.Index(
+                condition=models.Q(("abandon_reported_at", None), ("status", "ABANDONED")),
+                fields=["report_after", "id"],
+                name="groupjobs_unreported",
+            ),
         ),
         migrations.AddIndex(
-            model_name='jobrun',
-            index=models.Index(condition=models.Q(('finished_at__isnull', False)), fields=['finished_at'], name='groupjobs_finished'),
+            model_name="jobrun",
+            index=models.Index(
+                condition=models.Q(("finished_at__isnull", False)), fields=["finished_at"], name="groupjobs_finished"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='jobrun',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', True), ('status__in', ['READY', 'RUNNING'])), models.Q(('finished_at__isnull', False), ('status__in', ['ABANDONED', 'CANCELLED', 'FAILED', 'SUCCEEDED'])), _connector='OR'), name='groupjobs_finished_iff_terminal'),
+            model_name="jobrun",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("finished_at__isnull", True), ("status__in", ["READY", "RUNNING"])),
+                    models.Q(
+                        ("finished_at__isnull", False),
+                        ("status__in", ["ABANDONED", "CANCELLED", "FAILED", "SUCCEEDED"]),
+                    ),
+                    _connector="OR",
+                ),
+                name="groupjobs_finished_iff_terminal",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='jobrun',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['READY', 'RUNNING']), ('dedup_key', None), _connector='OR'), name='groupjobs_dedup_only_live'),
+            model_name="jobrun",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["READY", "RUNNING"]), ("dedup_key", None), _connector="OR"),
+                name="groupjobs_dedup_only_live",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='jobrun',
-            constraint=models.UniqueConstraint(condition=models.Q(('dedup_key__isnull', False)), fields=('queue', 'dedup_key'), name='groupjobs_dedup'),
+            model_name="jobrun",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("dedup_key__isnull", False)), fields=("queue", "dedup_key"), name="groupjobs_dedup"
+            ),
         ),
         migrations.AddField(
-            model_name='jobattempt',
-            name='run',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempt_log', to='groupjobs.jobrun'),
+            model_name="jobattempt",
+            name="run",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="attempt_log", to="groupjobs.jobrun"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='jobattempt',
-            constraint=models.UniqueConstraint(fields=('run', 'fence'), name='groupjobs_attempt_once'),
+            model_name="jobattempt",
+            constraint=models.UniqueConstraint(fields=("run", "fence"), name="groupjobs_attempt_once"),
         ),
     ]
