@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from groupjobs import conf, registry
 from groupjobs.admin.ghosts import ghosts
 from groupjobs.admin.searching import latest
+from groupjobs.ledger import conditions
 from groupjobs.lifecycle import ABANDONED, CANCELLED, FAILED, LIVE, RUNNING, STATUSES
 
 MOST = 1_000  # runs of one group that its filter lists
@@ -32,12 +33,12 @@ class StatusFilter(admin.SimpleListFilter):
         """Repeats the condition of the partial index, so that it can be used."""
         value = self.value()
         if value in LIVE:
-            return queryset.filter(status__in=sorted(LIVE)).filter(status=value)
+            return conditions.live(queryset).filter(status=value)
         if value in BAD:
-            return queryset.filter(status__in=BAD).filter(status=value)
-        several = {"live": sorted(LIVE), "bad": BAD}.get(value or "")
+            return conditions.ended_badly(queryset).filter(status=value)
+        several = {"live": conditions.live, "bad": conditions.ended_badly}.get(value or "")
         if several is not None:
-            return queryset.filter(status__in=several)
+            return several(queryset)
         return queryset.filter(status=value) if value else queryset
 
 
@@ -95,7 +96,7 @@ class TroubleFilter(admin.SimpleListFilter):
         if value == "ghost":
             return queryset.filter(pk__in=ghosts())
         if value == "unreported":
-            return queryset.filter(status=ABANDONED, abandon_reported_at=None)
+            return conditions.unreported(queryset)
         return queryset.filter(unpublished=True) if value == "unpublished" else queryset
 
 
@@ -118,7 +119,7 @@ class GroupFilter(AskedFilter):
         """An index serves live runs; for ended ones the window is bounded."""
         if not self.value():
             return queryset
-        live = queryset.filter(queue__in=list(conf.current().queues), status__in=sorted(LIVE), group=self.value())
+        live = conditions.live(queryset).filter(queue__in=list(conf.current().queues), group=self.value())
         live = live.order_by("order", "pk").values_list("pk", flat=True)[:MOST]
         ended = latest(queryset).filter(group=self.value()).values_list("pk", flat=True)[:MOST]
         return queryset.filter(pk__in={*live, *ended})
@@ -134,4 +135,4 @@ class WorkerFilter(AskedFilter):
         """RUNNING only: no index knows where ended runs were."""
         if not self.value():
             return queryset
-        return queryset.filter(status__in=sorted(LIVE)).filter(status=RUNNING, worker=self.value())
+        return conditions.live(queryset).filter(status=RUNNING, worker=self.value())

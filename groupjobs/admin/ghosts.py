@@ -6,7 +6,8 @@ from typing import Final
 
 from groupjobs import conf, ledger, lifecycle
 from groupjobs.explain.gathering import REDIS_ERRORS
-from groupjobs.lifecycle import LIVE, RUNNING
+from groupjobs.ledger.conditions import live
+from groupjobs.lifecycle import RUNNING
 from groupjobs.models import JobRun
 from groupjobs.recovery.judge import seen_entry, seen_row
 from groupjobs.store import store_for
@@ -28,7 +29,7 @@ def ghosts() -> list[int]:
 
 
 def _ghosts_of(queue: str) -> list[int]:
-    rows = JobRun.objects.using(ledger.alias()).filter(queue=queue, status__in=sorted(LIVE)).filter(status=RUNNING)
+    rows = live(JobRun.objects.using(ledger.alias()).filter(queue=queue)).filter(status=RUNNING)
     running = list(rows.defer("args", "kwargs", "result", "error", "labels").order_by("pk")[:MOST])
     found: list[int] = []
     for start in range(0, len(running), PAGE):

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as lazy
 from groupjobs import conf, control, ledger
 from groupjobs.admin import recording
 from groupjobs.admin.mending import HOOKS, Result, told
+from groupjobs.ledger.conditions import live
 from groupjobs.lifecycle import READY
 from groupjobs.models import JobRun
 from groupjobs.moves import REDIS_ERRORS
@@ -73,7 +74,9 @@ def _retry(asked: Asked) -> Result:
 
 
 def _cancel_rest(asked: Asked) -> Result:
-    waiting = JobRun.objects.using(ledger.alias()).filter(queue=asked.queue, group=asked.group, status=READY)
+    waiting = live(JobRun.objects.using(ledger.alias()).filter(queue=asked.queue, group=asked.group)).filter(
+        status=READY
+    )
     runs = list(waiting.order_by("pk").values_list("pk", flat=True)[:MOST]) if asked.group else []
     return told(control.cancel(runs, asked.by), _("cancelled"))
 

@@ -25,7 +25,7 @@ from groupjobs.explain import (
     seconds_between,
     starting_with,
 )
-from groupjobs.lifecycle import LIVE
+from groupjobs.ledger.conditions import live
 from groupjobs.models import JobRun
 
 SHOWN: Final = 25
@@ -125,7 +125,7 @@ def row_of(facts: GroupFacts, state: State, place: tuple[str, str, int]) -> Row:
 
 def backlog(queue: str, group: str) -> str:
     """How many live runs a group has, counted up to a thousand."""
-    return counted(JobRun.objects.using(ledger.alias()).filter(queue=queue, group=group, status__in=sorted(LIVE)))
+    return counted(live(JobRun.objects.using(ledger.alias()).filter(queue=queue, group=group)))
 
 
 def counted(rows: Any, most: int = COUNTED) -> str:
@@ -136,7 +136,7 @@ def counted(rows: Any, most: int = COUNTED) -> str:
 
 def line_of(queue: str, group: str, run: int, most: int = 20) -> list[JobRun]:
     """The first live runs of a group, in order."""
-    rows = JobRun.objects.using(ledger.alias()).filter(queue=queue, group=group, status__in=sorted(LIVE))
+    rows = live(JobRun.objects.using(ledger.alias()).filter(queue=queue, group=group))
     rows = rows.filter(pk=run) if not group else rows
     return list(rows.defer("args", "kwargs", "result", "error", "labels").order_by("order", "pk")[:most])
 

@@ -14,7 +14,8 @@ from groupjobs.admin.charts import Chart, bars, polylines
 from groupjobs.admin.groups import counted
 from groupjobs.explain import QueueFacts, duration, queue_facts, seconds_between
 from groupjobs.explain.gathering import REDIS_ERRORS
-from groupjobs.lifecycle import LIVE, RUNNING
+from groupjobs.ledger.conditions import live
+from groupjobs.lifecycle import RUNNING
 from groupjobs.models import JobRun
 from groupjobs.store import replies, store_for
 
@@ -60,13 +61,13 @@ def queue_pages() -> list[QueuePage]:
 def queue_page(queue: str, hour: Sequence[traffic.Minute]) -> QueuePage:
     """One queue; Redis that is down leaves its part out."""
     facts = queue_facts(queue)
-    live = JobRun.objects.using(ledger.alias()).filter(queue=queue, status__in=sorted(LIVE))
-    running = list(_running(live))
+    rows = live(JobRun.objects.using(ledger.alias()).filter(queue=queue))
+    running = list(_running(rows))
     overview = _overview(queue, facts)
     return QueuePage(
         facts=facts,
         paused_for=_paused_for(facts, running),
-        waiting=counted(live.exclude(status=RUNNING), COUNTED),
+        waiting=counted(rows.exclude(status=RUNNING), COUNTED),
         running=f"{RUNNING_SHOWN}+" if len(running) > RUNNING_SHOWN else str(len(running)),
         overview=overview,
         workers=_workers(overview, running[:RUNNING_SHOWN], facts.ttl) if overview else [],
@@ -75,10 +76,10 @@ def queue_page(queue: str, hour: Sequence[traffic.Minute]) -> QueuePage:
     )
 
 
-def _running(live: Any) -> Any:
+def _running(rows: Any) -> Any:
     from groupjobs.admin.detail import without_payload
 
-    return without_payload(live.filter(status=RUNNING)).select_related("progress").order_by("pk")[: RUNNING_SHOWN + 1]
+    return without_payload(rows.filter(status=RUNNING)).select_related("progress").order_by("pk")[: RUNNING_SHOWN + 1]
 
 
 def _overview(queue: str, facts: QueueFacts) -> replies.Overview | None:

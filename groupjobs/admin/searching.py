@@ -9,7 +9,7 @@ from django.db.models import Max, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from groupjobs import conf
-from groupjobs.lifecycle import LIVE
+from groupjobs.ledger.conditions import live
 
 WINDOW: Final = 100_000  # ids, from the newest down, in which text is looked for
 MOST: Final = 1_000  # matches that a search answers
@@ -34,8 +34,8 @@ def latest(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 
 def _live_of_group(plain: QuerySet[Any], group: str) -> list[int]:
-    live = plain.filter(queue__in=list(conf.current().queues), group=group, status__in=sorted(LIVE))
-    return list(live.values_list("pk", flat=True)[:MOST])
+    found = live(plain.filter(queue__in=list(conf.current().queues), group=group))
+    return list(found.values_list("pk", flat=True)[:MOST])
 
 
 def _latest(plain: QuerySet[Any], term: str) -> list[int]:

@@ -14,7 +14,8 @@ from redis.exceptions import RedisError
 from groupjobs import conf, ledger, registry, reports
 from groupjobs.explain.ages import seconds_between
 from groupjobs.explain.facts import GroupFacts, HoldFacts, QueueFacts, ReportFacts, RunFacts
-from groupjobs.lifecycle import ABANDONED, LIVE, RUNNING
+from groupjobs.ledger import conditions
+from groupjobs.lifecycle import RUNNING
 from groupjobs.models import JobAttempt, JobGroup, JobRun
 from groupjobs.store import replies, store_for
 from groupjobs.store.keys import line_name
@@ -114,7 +115,7 @@ def facts_of_run(run: JobRun) -> GroupFacts:
 
 def _head(queue: str, group: str, run: int) -> Any:
     """The run that the group waits for: the first live one that does not let others pass until its time."""
-    live = JobRun.objects.using(ledger.alias()).filter(queue=queue, group=group, status__in=sorted(LIVE))
+    live = conditions.live(JobRun.objects.using(ledger.alias()).filter(queue=queue, group=group))
     live = live.filter(pk=run) if not group else live
     line = live.defer(*_PAYLOAD).select_related("progress").annotate(now=Now()).order_by("order", "pk")
     head = line.first()
@@ -141,7 +142,7 @@ def _failures(runs: Sequence[int]) -> dict[int, str]:
 def _unreported(queue: str, places: Sequence[Place]) -> dict[Place, Any]:
     """The oldest unreported abandonment of each place."""
     named, alone = {group for group, _run in places if group}, {run for group, run in places if not group}
-    rows = JobRun.objects.using(ledger.alias()).filter(status=ABANDONED, abandon_reported_at=None, queue=queue)
+    rows = conditions.unreported(JobRun.objects.using(ledger.alias()).filter(queue=queue))
     rows = rows.filter(Q(group__in=named) | Q(group="", pk__in=alone)).defer(*_PAYLOAD).annotate(now=Now())
     return {(run.group, 0 if run.group else run.pk): run for run in rows.order_by("-pk")}
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.db.models import Exists, OuterRef, Value
 
 from groupjobs import ledger
-from groupjobs.lifecycle import ABANDONED, LIVE
+from groupjobs.ledger import conditions
 from groupjobs.models import JobGroup, JobRun
 from groupjobs.store.keys import line_name
 
@@ -38,7 +38,7 @@ def listed(order: str, queues: Sequence[str], after: str, limit: int) -> Listed:
 
 
 def _live(queue: str) -> Any:
-    return JobRun.objects.using(ledger.alias()).filter(queue=queue, status__in=sorted(LIVE))
+    return conditions.live(JobRun.objects.using(ledger.alias()).filter(queue=queue))
 
 
 def _number(text: str) -> int:
@@ -119,7 +119,7 @@ def _held(queues: Sequence[str], after: str, limit: int) -> Listed:
 
 
 def _unreported(queues: Sequence[str], after: str, limit: int) -> Listed:
-    rows = JobRun.objects.using(ledger.alias()).filter(status=ABANDONED, abandon_reported_at=None)
+    rows = conditions.unreported(JobRun.objects.using(ledger.alias()))
     rows = rows.filter(queue__in=queues, pk__gt=_number(after)).order_by("pk")
     page = list(rows.values_list("pk", "queue", "group")[: limit + 1])
     found = {(queue, group, 0 if group else run): None for run, queue, group in page[:limit]}
