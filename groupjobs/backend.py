@@ -82,6 +82,8 @@ class GroupJobsBackend(BaseTaskBackend):
         from groupjobs.results import result_of
 
         result = result_of(run, task, self.alias)
+        if run.duplicate:
+            return result
         compat.send(task_enqueued, type(self), lambda: result)
         return result
 

@@ -62,6 +62,7 @@ class JobRun(models.Model):
     soft_time_limit = models.FloatField(null=True, blank=True)
 
     dedup_key = ByteField(max_length=GROUP_LENGTH, null=True, blank=True)
+    coalesces = models.BooleanField(default=False, help_text=_("It gives its key up when it begins."))
     unpublished = models.BooleanField(default=False)
     worker = models.CharField(_("worker"), max_length=255, blank=True, default="")
     consumer = models.CharField(_("consumer"), max_length=40, blank=True, default="")
@@ -76,6 +77,8 @@ class JobRun(models.Model):
     report_attempts = models.PositiveIntegerField(default=0)
     report_after = models.DateTimeField(null=True, blank=True)
     labels = models.JSONField(_("labels"), default=dict, blank=True)
+
+    duplicate = False  # no column: whether `enqueue` answered this row instead of writing another one
 
     class Meta:
         verbose_name = _("run")
@@ -98,7 +101,7 @@ class JobRun(models.Model):
                 name="groupjobs_dedup_only_live", condition=Q(status__in=sorted(lifecycle.LIVE)) | Q(dedup_key=None)
             ),
             models.UniqueConstraint(
-                name="groupjobs_dedup", fields=["queue", "dedup_key"], condition=Q(dedup_key__isnull=False)
+                name="groupjobs_dedup", fields=["queue", "job", "dedup_key"], condition=Q(dedup_key__isnull=False)
             ),
         ]
         # Partial, so that the three writes of a run's life touch few of them. MariaDB has no partial

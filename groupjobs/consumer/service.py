@@ -28,6 +28,7 @@ from groupjobs.store import Consumer, Outcome, Reservation, store_for
 
 logger = logging.getLogger("groupjobs")
 
+LOCKED: Final = 200  # ms until a run whose row an `enqueue` holds is looked at again
 UNCONFIRMED: Final = 0.25  # seconds after which a lease is confirmed before the next handler starts
 
 
@@ -134,6 +135,8 @@ class Service:
         begun = self.patience.database(lambda: ledger.begin(beginnings))
         self.committed = time.monotonic()
         items = [item for item, _ in decided.begin]
+        for item in items:
+            item.worker = self.consumer.worker
         with self.book.lock:
             self.book.items = list(items)
         self._not_begun([item for item in items if item.run not in begun])
@@ -148,7 +151,8 @@ class Service:
         """Somebody moved these rows in between: they go back, and their groups behind them."""
         groups = {item.reservation.group for item in items}
         for item in items:
-            self.book.told(item, Outcome(item.run, item.reservation.fence, "back"))
+            pause = LOCKED if item.row.keyed else 0
+            self.book.told(item, Outcome(item.run, item.reservation.fence, "back", delay_ms=pause))
         self.give_back([item for item in self.book.in_state(WAIT) if item.reservation.group in groups])
 
     def run_items(self, items: Sequence[Item]) -> int:
@@ -184,7 +188,6 @@ class Service:
             item.settlement = settlement
             item.state = RAN
         if settlement.transition != "succeed":
-            self.settle()
             group = item.reservation.group
             self.give_back([other for other in self.book.in_state(WAIT) if other.reservation.group == group])
 
@@ -199,16 +202,16 @@ class Service:
             return _returned(item)
 
     def settle(self, *, patient: bool = True) -> None:
-        """Commit every outcome that is known and not yet written: one transaction."""
+        """Commit every outcome and give-back that is known and not yet written: one transaction."""
         with self.settling:
-            items = self.book.in_state(RAN)
-            self.write_progress(items)
-            written = [(i.row, i.settlement) for i in items if i.settlement and not i.settlement.committed]
-            told = self._write(written, patient)
-            for item in items:
+            ran, back = self.book.in_state(RAN), self.book.in_state(BACK)
+            self.write_progress(ran)
+            written = [(i.row, i.settlement) for i in ran if i.settlement and not i.settlement.committed]
+            told = self._write([*written, *((item.row, _returned(item)) for item in back)], patient)
+            for item in (*ran, *back):
                 self.book.told(item, told.get(item.run) or Outcome(item.run, item.reservation.fence, "done"))
             self.committed = time.monotonic()
-        announcing.settled(self.queue, items)
+        announcing.settled(self.queue, ran)
 
     def write_progress(self, items: Sequence[Item]) -> None:
         """Write the last word of handlers that said how far they have come; news may be lost in an outage."""
@@ -220,15 +223,11 @@ class Service:
                 ledger.write_progress(said)
 
     def give_back(self, items: Sequence[Item], *, patient: bool = True) -> None:
-        """These were begun but not started: their rows say READY again, then Redis is told."""
-        with self.settling:
-            with self.book.lock:
-                for item in items:
-                    item.state = BACK if item.state == WAIT else item.state
-            mine = self.book.in_state(BACK)
-            told = self._write([(item.row, _returned(item)) for item in mine], patient)
-            for item in mine:
-                self.book.told(item, told[item.run])
+        """These were begun but not started: their rows say READY again, in the commit of what has ended."""
+        with self.book.lock:
+            for item in items:
+                item.state = BACK if item.state == WAIT else item.state
+        self.settle(patient=patient)
 
     def _write(self, items: Sequence[moves.Item], patient: bool) -> dict[int, Outcome]:
         if not items:

@@ -19,6 +19,7 @@ from groupjobs.ledger.reporting import acknowledge_report, claim_report, unrepor
 from groupjobs.ledger.reviving import ask_to_cancel, find, head_of, reschedule, revive
 from groupjobs.ledger.settling import GONE, LATE, SETTLED, Answer, Settlement, give_back, read, settle
 from groupjobs.ledger.transitions import later, transit
+from groupjobs.ledger.twins import insert_once
 
 __all__ = [
     "CONNECTION_ERRORS",
@@ -46,6 +47,7 @@ __all__ = [
     "group_row",
     "head_of",
     "insert",
+    "insert_once",
     "later",
     "live_among",
     "live_page",

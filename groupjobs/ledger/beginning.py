@@ -8,7 +8,7 @@ from functools import cache
 
 from groupjobs.ledger import sql
 from groupjobs.ledger.attempts import Attempt, record
-from groupjobs.ledger.database import connection, one_commit
+from groupjobs.ledger.database import alias, connection, one_commit
 from groupjobs.lifecycle import Seen
 
 _COLUMNS: sql.Columns = (
@@ -45,6 +45,7 @@ def _statement(vendor: str) -> str:
     assignments = (
         "status = 'RUNNING', fence = b.new_fence, alone = b.new_alone, worker = b.new_worker, "
         "consumer = b.new_consumer, losses = r.losses + b.lost, attempts = r.attempts + b.lost, "
+        "dedup_key = case when r.coalesces then null else r.dedup_key end, "
         f"run_after = null, yields = {sql.false(vendor)}, unpublished = {sql.false(vendor)}, "
         f"last_attempted_at = {now}, started_at = coalesce(r.started_at, {now})"
     )
@@ -60,15 +61,29 @@ def begin(beginnings: Sequence[Beginning]) -> set[int]:
     if not beginnings:
         return set()
     lost = [Attempt.lost(b.row, b.row.fence) for b in beginnings if b.counted]
-    if not lost:
+    keyed = any(b.row.keyed for b in beginnings)
+    if not lost and not keyed:
         return _begin(beginnings)
     with one_commit():
-        begun = _begin(beginnings)
+        begun = _begin(_unlocked(beginnings) if keyed else beginnings)
         record([attempt for attempt in lost if attempt.run in begun])
     return begun
 
 
+def _unlocked(beginnings: Sequence[Beginning]) -> list[Beginning]:
+    """Without those whose rows an `enqueue` holds until its caller's commit: a batch waits for no transaction."""
+    from groupjobs.models import JobRun
+
+    if not connection().features.has_select_for_update_skip_locked:
+        return list(beginnings)
+    rows = JobRun.objects.using(alias()).filter(pk__in=[b.row.id for b in beginnings])
+    free = set(rows.select_for_update(skip_locked=True).order_by("pk").values_list("pk", flat=True))
+    return [b for b in beginnings if b.row.id in free]
+
+
 def _begin(beginnings: Sequence[Beginning]) -> set[int]:
+    if not beginnings:
+        return set()
     database = connection()
     rows = [
         (b.row.id, b.row.fence, b.row.status, b.fence, b.alone, int(b.counted), b.worker, b.consumer)

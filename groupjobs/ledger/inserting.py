@@ -46,6 +46,7 @@ class Batch:
     atomic: bool = False
     time_limit: float | None = None
     soft_time_limit: float | None = None
+    coalesces: bool = False
     labels: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -61,6 +62,7 @@ _COPIED: Final = (
     "atomic",
     "time_limit",
     "soft_time_limit",
+    "coalesces",
 )
 _DEFAULTS: Final = {
     "status": "'READY'",

@@ -15,7 +15,7 @@ _COLUMNS = (
     "r.max_attempts, r.max_losses, r.after_failure, r.on_retry, r.atomic, r.time_limit, r.soft_time_limit, "
     "r.worker, r.consumer, r.labels, r.cancel_requested_at is not null, coalesce(r.expires_at <= {now}, {false}), "
     "coalesce({early}, 0), -({age}), coalesce({ahead}), "
-    "coalesce(g.held, {false}), coalesce(g.version, 0), r.[order], r.queue"
+    "coalesce(g.held, {false}), coalesce(g.version, 0), r.[order], r.queue, r.coalesces, r.dedup_key is not null"
 )
 _AHEAD = (
     "(select e.id from {run} e where e.queue = r.queue and e.[group] = r.[group] and r.[group] <> '' "
@@ -68,6 +68,6 @@ def load(queue: str, runs: Sequence[int]) -> dict[int, Seen]:
 
 
 def _seen(row: tuple[Any, ...]) -> Seen:
-    flags = {7, 16, 22, 23, 27}  # SQLite and MariaDB answer 0 and 1
+    flags = {7, 16, 22, 23, 27, 31, 32}  # SQLite and MariaDB answer 0 and 1
     values: list[Any] = [bool(value) if n in flags else value for n, value in enumerate(row)]
     return Seen(*values)

@@ -47,11 +47,13 @@ class Seen:
     version: int
     order: int = 0
     queue: str = ""
+    coalesces: bool = False
+    keyed: bool = False  # it has a dedup key
 
     @property
     def must_be_alone(self) -> bool:
         """Whether every reservation of this run has to be a batch of one."""
-        return self.max_losses == 0 or self.time_limit is not None
+        return self.max_losses == 0 or self.time_limit is not None or self.coalesces
 
 
 @dataclass(frozen=True, slots=True)

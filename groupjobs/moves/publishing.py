@@ -38,7 +38,7 @@ def publication(run: JobRun) -> Publication:
         priority=run.priority,
         life=run.life,
         fence=run.fence,
-        alone=2 if run.max_losses == 0 or run.time_limit is not None else suspect,
+        alone=2 if run.max_losses == 0 or run.time_limit is not None or run.coalesces else suspect,
         due_ms=_milliseconds(run.run_after),
         yields=run.yields,
     )
