@@ -1,4 +1,4 @@
-"""A hundred thousand runs cost a page what a thousand cost: bounded reads, and no count of the table."""
+"""Of 128,000 runs a page costs what it costs of a thousand: bounded reads, and no count of the table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -20,7 +19,6 @@ PAGES = (
     f"{RUNS}?finished=hour", f"{RUNS}?enqueued=hour", "/admin/groupjobs/jobgroup/",
     "/admin/groupjobs/jobgroup/?order=name", "/admin/groupjobs/jobgroup/queues/",
 )  # fmt: skip
-MANY = 100_000
 
 
 def fill(number: int) -> None:
@@ -34,9 +32,22 @@ def fill(number: int) -> None:
         )
         for n in range(number)
     ]
-    JobRun.objects.bulk_create(rows, batch_size=5_000)
+    JobRun.objects.bulk_create(rows, batch_size=500)
+    analyze()
+
+
+def double() -> None:
+    names = [connection.ops.quote_name(field.attname) for field in JobRun._meta.fields if not field.primary_key]
+    columns = ", ".join(names)
     with connection.cursor() as cursor:
-        cursor.execute("analyze table groupjobs_jobrun" if connection.vendor == "mysql" else "analyze")
+        cursor.execute(f"insert into groupjobs_jobrun ({columns}) select {columns} from groupjobs_jobrun")
+
+
+def analyze() -> None:
+    """MariaDB keeps its statistics by itself, and would commit here."""
+    if connection.vendor != "mysql":
+        with connection.cursor() as cursor:
+            cursor.execute("analyze")
 
 
 def cost(read: Callable[[], object]) -> float:
@@ -48,11 +59,12 @@ def cost(read: Callable[[], object]) -> float:
     return min(times)
 
 
-@pytest.mark.slow
 def test_pages_do_not_grow_with_the_table(boss: Client, store: Store) -> None:
     fill(1_000)
     small = {page: cost(partial(boss.get, page)) for page in PAGES}
-    fill(MANY - 1_000)
+    for _ in range(7):
+        double()
+    analyze()
     for page in PAGES:
         with CaptureQueriesContext(connection) as queries:
             answer = boss.get(page)
