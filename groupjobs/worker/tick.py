@@ -99,6 +99,7 @@ class Ticker(threading.Thread):
         self._queues: dict[str, QueueTick] = {}
         self._outage = Outage("Redis (ticks)")
         self._ended = threading.Event()
+        self._idle_until = 0.0  # while no queue is served
 
     def end(self) -> None:
         """No tick begins after this."""
@@ -115,11 +116,12 @@ class Ticker(threading.Thread):
 
     def _pause(self) -> float:
         """At most half a second, in which a shutdown or a queue newly served is noticed."""
-        due = min((tick.due for tick in self._queues.values()), default=0.0) - time.monotonic()
-        return max(0.01, min(due, 0.5)) if self._queues else 0.5
+        due = min((tick.due for tick in self._queues.values()), default=self._idle_until)
+        return max(0.01, min(due - time.monotonic(), 0.5))
 
     def _look(self) -> None:
         served = self._served()
+        self._idle_until = time.monotonic() + 1.0
         self._queues = {queue: self._queues.get(queue) or QueueTick(queue, self._direct) for queue in served}
         usual = pace(len(served), conf.current().worker_ttl)
         for tick in self._queues.values():
