@@ -45,13 +45,18 @@ def attempt(item: Item, make_context: MakeContext) -> Settlement:
     except Retry as asked:
         return _after_failure(item, asked, delay=asked.after)
     except Cancel as asked:
-        return Settlement(item.run, _fence(item), "cancel", reason=plain(str(asked.reason))[:255])
+        return _cancelled(item, plain(str(asked.reason)))
     except Hold as asked:
         return _held(item, asked)
     except LateCommit:
         raise LeaseLost from None
     except Exception as error:
         return _failed(item, error)
+
+
+def _cancelled(item: Item, reason: str) -> Settlement:
+    log = Attempt(item.run, _fence(item), "cancelled", item.row.life, message=reason, worker=item.worker)
+    return Settlement(item.run, _fence(item), "cancel", reason=reason[:255], attempt=log)
 
 
 def _held(item: Item, asked: Hold) -> Settlement:
@@ -147,7 +152,7 @@ def _after_failure(item: Item, error: BaseException, *, again: bool = True, dela
     )
     found = described(error)
     log = Attempt(
-        item.run, _fence(item), "failed", row.life, found["class"], found["message"], found["traceback"], row.worker
+        item.run, _fence(item), "failed", row.life, found["class"], found["message"], found["traceback"], item.worker
     )
     failures = row.failures + 1
     base = Settlement(item.run, _fence(item), "fail", error=found, failed=True, attempt=log)

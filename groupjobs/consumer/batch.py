@@ -32,6 +32,7 @@ class Item:
     args: list[Any] = field(default_factory=list)
     kwargs: dict[str, Any] = field(default_factory=dict)
     attempt: int = 1
+    worker: str = ""  # whose attempt this is; the row, as it was loaded, names the one before
     state: str = WAIT
     settlement: Settlement | None = None
     outcome: Outcome | None = None

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from groupjobs import bell, ledger
-from groupjobs.consumer.batch import RAN, RUN, TOLD, WAIT, Item
+from groupjobs.consumer.batch import BACK, RAN, RUN, TOLD, WAIT, Item
 from groupjobs.errors import LeaseLost
 from groupjobs.moves import REDIS_ERRORS
 
@@ -67,9 +67,8 @@ class Guard(threading.Thread):
     def _free_the_rest(self) -> None:
         """Commit what has ended and give back what has not started: row, then Redis."""
         service, book = self.service, self.service.book
-        if book.in_state(RAN):
-            service.settle(patient=False)
-        service.give_back(book.in_state(WAIT), patient=False)
+        if book.in_state(RAN, WAIT, BACK):
+            service.give_back(book.in_state(WAIT), patient=False)
         if book.in_state(TOLD) or book.extra:
             reply = book.step(0)
             if reply.bells:
