@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from groupjobs import conf
 from groupjobs.ledger import sql
 from groupjobs.ledger.database import connection
 from groupjobs.lifecycle import Seen
@@ -19,8 +20,8 @@ _COLUMNS = (
 )
 _AHEAD = (
     "(select e.id from {run} e where e.queue = r.queue and e.[group] = r.[group] and r.[group] <> '' "
-    "and e.status in ('READY', 'RUNNING') and {earlier} "
-    "and (not e.yields or e.run_after is null or e.run_after <= {now}) and not ({outside}) "
+    "and e.status in ('READY', 'RUNNING') and (e.status = 'READY' or coalesce(g.group_concurrency, {limit}) = 1) "
+    "and {earlier} and (not e.yields or e.run_after is null or e.run_after <= {now}) and not ({outside}) "
     "order by e.[order], e.id limit 1)"
 )
 # Each is a range of the index that ends at the run's own place, so the line behind it costs nothing. PostgreSQL
@@ -40,7 +41,8 @@ def _earlier(vendor: str) -> tuple[str, ...]:
 @cache
 def _template(vendor: str) -> str:
     now = sql.now(vendor)
-    ahead = [_AHEAD.format(run=sql.RUN, now=now, outside="{outside}", earlier=part) for part in _earlier(vendor)]
+    kept = {"outside": "{outside}", "limit": "{limit}"}
+    ahead = [_AHEAD.format(run=sql.RUN, now=now, earlier=part, **kept) for part in _earlier(vendor)]
     return f"select {_COLUMNS} {_SOURCE}".format(
         run=sql.RUN,
         group=sql.GROUP,
@@ -56,12 +58,17 @@ def _template(vendor: str) -> str:
 def load(queue: str, runs: Sequence[int]) -> dict[int, Seen]:
     """The rows of these runs of one queue by id, each with the earlier live run of its group, if any.
 
+    Where a group's limit is above 1, an earlier run that is RUNNING has begun and is in nobody's way.
     Rows of other queues are left out, so a mixed-up entry finds nothing. One query; no row is locked.
     """
     database = connection()
     outside, outer = sql.members(database, "e.id", runs)
     inside, inner = sql.members(database, "r.id", runs)
-    text = _template(database.vendor).replace("{outside}", outside).replace("{inside}", inside)
+    known = conf.current().queues.get(queue)
+    limit = str(known.group_concurrency if known else 1)
+    text = (
+        _template(database.vendor).replace("{outside}", outside).replace("{inside}", inside).replace("{limit}", limit)
+    )
     with database.cursor() as cursor:
         cursor.execute(sql.quoted(text, database), [*outer * len(_earlier(database.vendor)), queue, *inner])
         return {row[0]: _seen(row) for row in cursor.fetchall()}

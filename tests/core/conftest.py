@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from groupjobs.moves import publishing
 from groupjobs.store import Store, store_for
 from project.embedded import EmbeddedValkey
 from tests.core.rows import QUEUE
+from tests.jobsapp import jobs
 from tests.jobsapp import journal as journals
 
 
@@ -56,3 +58,14 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], lis
 def gate(tmp_path: Path) -> Path:
     """A gate that opens with `touch()`."""
     return tmp_path / "gate"
+
+
+@pytest.fixture
+def batches() -> Iterator[Callable[[], None]]:
+    """Enqueues short runs, after which a consumer reserves 64 at once, however slow the machine is."""
+    with override_settings(GROUPJOBS={**settings.GROUPJOBS, "COMMIT_INTERVAL": 5.0}):
+        yield partial(_noops, 40)
+
+
+def _noops(count: int) -> None:
+    jobs.noop.enqueue_many([((), {})] * count)

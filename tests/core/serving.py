@@ -85,10 +85,10 @@ def serving(worker: str = "") -> Iterator[threading.Thread]:
         yield thread
     finally:
         stopped.set()
-        thread.join(30)
-        assert not thread.is_alive()
-        if errors:
-            raise errors[0]
+        thread.join(15)
+    assert not thread.is_alive()
+    if errors:
+        raise errors[0]
 
 
 def known(store: Store, runs: Sequence[Any]) -> set[int]:

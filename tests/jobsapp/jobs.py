@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import os
 import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from django.utils import timezone, translation
 
 from groupjobs import Cancel, Hold, Retry, atomic_hook, job
 from groupjobs.models import JobProgress, JobRun
+from groupjobs.store import store_for
 from tests.jobsapp.journal import say, wait_at
 from tests.jobsapp.models import Written
 
@@ -136,13 +139,16 @@ def exits(label: str) -> None:
 
 
 @job
-def leaves_open(label: str, how: str) -> None:
+def leaves_open(label: str, how: str, fails: bool = False) -> None:
+    """Ends in the middle of a transaction, by itself or with an error."""
     say(label)
     if how == "autocommit":
         connection.set_autocommit(False)
     else:
         transaction.atomic().__enter__()
     Written.objects.create(label=label, run=0, fence=0)
+    if fails:
+        raise ValueError(label)
 
 
 @job
@@ -179,6 +185,36 @@ def waits(label: str, gate: str, group: str = "g") -> str:
     wait_at(gate)
     say(label, "ends")
     return label
+
+
+@job(group="{group}")
+def first_waits(label: str, gate: str, group: str = "g") -> str:
+    """Only the first attempt, of whatever process, waits."""
+    try:
+        Path(f"{gate}.first").touch(exist_ok=False)
+    except FileExistsError:
+        say(label, "again")
+        return "again"
+    say(label, "first")
+    wait_at(gate)
+    say(label, "first ends")
+    return "first"
+
+
+@job(takes_context=True)
+def deletes_itself(context: Any, label: str) -> None:
+    say(label)
+    JobRun.objects.filter(pk=context.run_id).delete()
+
+
+@job(takes_context=True)
+def loses_its_worker(context: Any, label: str) -> None:
+    """Its whole worker is taken for dead while it works, for longer than a lease stays confirmed."""
+    say(label)
+    store_for("default").reap(worker=JobRun.objects.get(pk=context.run_id).worker)
+    until = time.monotonic() + 0.3
+    while time.monotonic() < until:
+        pass
 
 
 @job(takes_context=True)
@@ -235,11 +271,22 @@ def breaks_at_commit(context: Any, label: str) -> None:
 
 
 @job(takes_context=True, atomic=True)
-def robs_itself(context: Any, label: str, fence: int) -> None:
-    """Its row is taken over by a later attempt while it works."""
+def is_superseded_once(context: Any, label: str, gate: str) -> None:
+    """The first attempt's row is taken over, by another connection, while it works."""
     Written.objects.create(label=label, run=context.run_id, fence=context.fence)
     say(label)
-    JobRun.objects.filter(pk=context.run_id).update(fence=context.fence + fence)
+    try:
+        Path(f"{gate}.first").touch(exist_ok=False)
+    except FileExistsError:
+        return
+    taken = threading.Thread(target=_take_over, args=(context.run_id, context.fence + 1000))
+    taken.start()
+    taken.join()
+
+
+def _take_over(run: int, fence: int) -> None:
+    JobRun.objects.filter(pk=run).update(fence=fence, consumer="another", worker="there:1:other")
+    connections.close_all()
 
 
 # --- enqueue in a handler
