@@ -14,11 +14,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import gettext_lazy
 
 from groupjobs import control
 from groupjobs.admin import recording
 from groupjobs.admin.mending import Result, foreseen, recover_runs, rows_of, told
+from groupjobs.admin.phrases import phrase
 from groupjobs.lifecycle import ABANDONED, LIVE, TERMINAL
 from groupjobs.moves import REDIS_ERRORS
 
@@ -44,9 +45,9 @@ class Action:
 ACTIONS: Final = (
     Action(
         "recover",
-        lazy("Recover"),
-        lazy("Recover these runs?"),
-        lazy(
+        gettext_lazy("Recover"),
+        gettext_lazy("Recover these runs?"),
+        gettext_lazy(
             "Ghosts get another try in their place or, after too many losses, are abandoned; runs that Redis does "
             "not know are published; abandonments are reported again. What a living worker holds is kept."
         ),
@@ -56,18 +57,18 @@ ACTIONS: Final = (
     ),
     Action(
         "retry",
-        lazy("Retry"),
-        lazy("Retry these runs?"),
-        lazy("Ended runs get a new life in their row: budgets start anew, and the history stays."),
+        gettext_lazy("Retry"),
+        gettext_lazy("Retry these runs?"),
+        gettext_lazy("Ended runs get a new life in their row: budgets start anew, and the history stays."),
         lambda runs, by: told(control.retry(runs, by), _("retried")),
         lambda runs: foreseen(runs, TERMINAL, _("retried")),
         TERMINAL,
     ),
     Action(
         "cancel",
-        lazy("Cancel"),
-        lazy("Cancel these runs?"),
-        lazy("Waiting runs end as CANCELLED at once; running ones are asked to stop."),
+        gettext_lazy("Cancel"),
+        gettext_lazy("Cancel these runs?"),
+        gettext_lazy("Waiting runs end as CANCELLED at once; running ones are asked to stop."),
         lambda runs, by: told(control.cancel(runs, by), _("cancelled")),
         lambda runs: foreseen(runs, LIVE, _("cancelled")),
         LIVE,
@@ -75,9 +76,11 @@ ACTIONS: Final = (
     ),
     Action(
         "abandon",
-        lazy("Abandon"),
-        lazy("Abandon these runs?"),
-        lazy("Ghosts end as ABANDONED instead of another try, and are reported. What a living worker holds is kept."),
+        gettext_lazy("Abandon"),
+        gettext_lazy("Abandon these runs?"),
+        gettext_lazy(
+            "Ghosts end as ABANDONED instead of another try, and are reported. What a living worker holds is kept."
+        ),
         lambda runs, by: recover_runs(runs, abandon=True),
         lambda runs: recover_runs(runs, abandon=True, dry_run=True),
         LIVE,
@@ -122,7 +125,7 @@ def _ask(model_admin: Any, request: HttpRequest, action: Action, runs: Sequence[
         "opts": model_admin.opts,
         "title": action.question,
         "action": action,
-        "changes": Counter(result.changed.values()).most_common(),
+        "changes": [(phrase(word), number) for word, number in Counter(result.changed.values()).most_common()],
         "skips": Counter(result.skipped.values()).most_common(),
         "total": len(runs),
         "more": more,

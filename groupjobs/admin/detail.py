@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from groupjobs.admin.columns import progress_of
 from groupjobs.admin.payload import Shown, shown, shown_arguments
+from groupjobs.admin.phrases import phrase
 from groupjobs.explain import State, duration, explain_run, facts_of_run, reason_text, seconds_between
 from groupjobs.lifecycle import ABANDONED, LIVE, RUNNING, SUCCEEDED
 
@@ -38,6 +39,11 @@ class Try:
     finished_at: datetime | None
     error: str = ""
     traceback: str = ""
+
+    @property
+    def word(self) -> str:
+        """The outcome as people read it."""
+        return phrase(self.outcome.replace("_", " "))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from groupjobs import conf, ledger
 from groupjobs.admin import recording
 from groupjobs.admin.mending import HOOKS, reason_of
+from groupjobs.admin.phrases import phrase
 from groupjobs.moves import REDIS_ERRORS
 from groupjobs.recovery import Report, Scope, recover
 from groupjobs.recovery.judge import Judge
@@ -56,7 +57,7 @@ def look(queue: str, seconds: float) -> Look:
     except REDIS_ERRORS as error:
         found.problem = str(error)
     found.examined = report.counts["examined"]
-    found.counts = [(word, report.counts[word]) for word in COUNTS if report.counts[word]]
+    found.counts = [(phrase(word), report.counts[word]) for word in COUNTS if report.counts[word]]
     found.examples = _examples(report)
     return found
 
@@ -79,7 +80,7 @@ def _examples(report: Report) -> list[dict[str, Any]]:
     for line in report.details:
         shown[line["verdict"]] += 1
         if line["verdict"] != "kept" and shown[line["verdict"]] <= EXAMPLES:
-            lines.append({**line, "reason": reason_of(line["reason"])})
+            lines.append({**line, "verdict": phrase(line["verdict"]), "reason": reason_of(line["reason"])})
     return lines
 
 
@@ -116,7 +117,7 @@ def _mend(model_admin: Any, request: HttpRequest) -> HttpResponse:
 
 
 def _tell(request: HttpRequest, queue: str, report: Report) -> None:
-    said = ", ".join(f"{number} {_(name)}" for name, number in report.counts.items() if number)
+    said = ", ".join(f"{number} {phrase(name)}" for name, number in report.counts.items() if number)
     recording.record_queue(request, queue, f"Recover now: {said}")
     level = messages.WARNING if report.counts["refused"] else messages.SUCCESS
     messages.add_message(

@@ -13,11 +13,12 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import gettext_lazy
 
 from groupjobs import conf, control, ledger
 from groupjobs.admin import recording
 from groupjobs.admin.mending import HOOKS, Result, told
+from groupjobs.admin.phrases import phrase
 from groupjobs.ledger.conditions import live
 from groupjobs.lifecycle import READY
 from groupjobs.models import JobRun
@@ -86,25 +87,27 @@ def _recover(asked: Asked) -> str:
     if asked.run and not asked.group:
         scope = Scope(queue=asked.queue, runs=(asked.run,))
     counts = recover(scope, hooks=HOOKS).counts
-    said = ", ".join(f"{number} {_(name)}" for name, number in counts.items() if number)
+    said = ", ".join(f"{number} {phrase(name)}" for name, number in counts.items() if number)
     return said or _("nothing to mend")
 
 
 DEEDS: Final = {
     deed.name: deed
     for deed in (
-        Deed("hold", "hold_group", lazy("Hold"), _hold),
-        Deed("resume", "hold_group", lazy("Resume"), _resume),
-        Deed("recover", "recover_run", lazy("Recover"), _recover),
-        Deed("at_once", "retry_run", lazy("Try at once"), _at_once),
-        Deed("retry", "retry_run", lazy("Retry"), _retry),
-        Deed("skip", "cancel_run", lazy("Skip head"), _skip, lazy("The head of the group is cancelled.")),
+        Deed("hold", "hold_group", gettext_lazy("Hold"), _hold),
+        Deed("resume", "hold_group", gettext_lazy("Resume"), _resume),
+        Deed("recover", "recover_run", gettext_lazy("Recover"), _recover),
+        Deed("at_once", "retry_run", gettext_lazy("Try at once"), _at_once),
+        Deed("retry", "retry_run", gettext_lazy("Retry"), _retry),
+        Deed(
+            "skip", "cancel_run", gettext_lazy("Skip head"), _skip, gettext_lazy("The head of the group is cancelled.")
+        ),
         Deed(
             "cancel_rest",
             "cancel_run",
-            lazy("Cancel rest"),
+            gettext_lazy("Cancel rest"),
             _cancel_rest,
-            lazy("Every waiting run of the group is cancelled, up to 5,000 at once."),
+            gettext_lazy("Every waiting run of the group is cancelled, up to 5,000 at once."),
         ),
     )
 }

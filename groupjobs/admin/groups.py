@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import gettext_lazy
 
 from groupjobs import conf, ledger
 from groupjobs.explain import (
@@ -32,10 +32,10 @@ SHOWN: Final = 25
 EXPLAINED: Final = 200  # groups among which a state is looked for
 COUNTED: Final = 1_000
 ORDERS: Final = (
-    ("oldest", lazy("Oldest first")),
-    ("name", lazy("By name")),
-    ("held", lazy("Held")),
-    ("unreported", lazy("Unreported abandonments")),
+    ("oldest", gettext_lazy("Oldest first")),
+    ("name", gettext_lazy("By name")),
+    ("held", gettext_lazy("Held")),
+    ("unreported", gettext_lazy("Unreported abandonments")),
 )
 STATES: Final = (
     "running", "waiting", "backing_off", "scheduled", "rate_limited", "held", "paused", "ghost", "silent", "quiet",

@@ -10,6 +10,7 @@ from typing import Final
 from django.utils.translation import gettext as _
 
 from groupjobs import conf, control, ledger, lifecycle
+from groupjobs.admin.phrases import phrase
 from groupjobs.models import JobRun
 from groupjobs.recovery import Scope, recover
 
@@ -91,8 +92,8 @@ def reason_of(reason: str) -> str:
     """A reason of control or recovery in the reader's language."""
     known, _blank, status = reason.partition(" ")
     if status in lifecycle.STATUSES:
-        return {"already": _("already %s"), "is": _("is %s")}[known] % status.lower()
-    return _(reason)
+        return {"already": _("already %s"), "is": _("is %s")}[known] % phrase(status.lower())
+    return phrase(reason)
 
 
 def _sort(row: JobRun, before: JobRun, said: dict[int, dict[str, str]], result: Result) -> None:

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import gettext_lazy
 
 from groupjobs import ledger
 from groupjobs.admin import columns, filters, times
@@ -25,7 +25,7 @@ from groupjobs.models import JobRun
 class RunAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """The list of runs and the page of each."""
 
-    list_display = ("number", "status_badge", "group_name", "job_name", "age", "tries", "progress_bar")
+    list_display = ("number", "status_badge", "group_name", "progress_bar", "job_name", "age", "tries")
     list_display_links = ("number",)
     list_filter = (
         filters.StatusFilter,
@@ -41,7 +41,9 @@ class RunAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_per_page = 50
     sortable_by = ()
     search_fields = ("pk",)
-    search_help_text = lazy("An id, or part of a group, a job, a label or an argument (among the latest 100,000 runs).")
+    search_help_text = gettext_lazy(
+        "An id, or part of a group, a job, a label or an argument (among the latest 100,000 runs)."
+    )
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     actions = tuple(admin_action(action) for action in ACTIONS)
@@ -51,37 +53,37 @@ class RunAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     class Media:
         css = {"all": ("groupjobs/admin.css",)}  # noqa: RUF012
 
-    @admin.display(description=lazy("run"))
+    @admin.display(description=gettext_lazy("run"))
     def number(self, run: Any) -> str:
         """Its id."""
         return f"#{run.pk}"
 
-    @admin.display(description=lazy("status"))
+    @admin.display(description=gettext_lazy("status"))
     def status_badge(self, run: Any) -> str:
         """Status and reason."""
         return columns.status_cell(run)
 
-    @admin.display(description=lazy("group"), empty_value="-")
+    @admin.display(description=gettext_lazy("group"), empty_value="-")
     def group_name(self, run: Any) -> str:
         """Its group; a dash for a run that is a group of its own."""
         return str(run.group)
 
-    @admin.display(description=lazy("job"))
+    @admin.display(description=gettext_lazy("job"))
     def job_name(self, run: Any) -> str:
         """The last part of its name, the whole beside it."""
         return columns.job_cell(run)
 
-    @admin.display(description=lazy("age"))
+    @admin.display(description=gettext_lazy("age"))
     def age(self, run: Any) -> str:
         """How long ago it was enqueued."""
         return columns.age_cell(run)
 
-    @admin.display(description=lazy("attempts"))
+    @admin.display(description=gettext_lazy("attempts"))
     def tries(self, run: Any) -> str:
         """Attempts of this life against the budget."""
         return columns.tries_cell(run)
 
-    @admin.display(description=lazy("progress"))
+    @admin.display(description=gettext_lazy("progress"))
     def progress_bar(self, run: Any) -> str:
         """How far it says it is."""
         return columns.progress_cell(run)

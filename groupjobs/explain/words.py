@@ -157,9 +157,8 @@ def _timed(facts: GroupFacts) -> State | None:
 
 def _own_time(head: RunFacts, left: float) -> State:
     if not head.failures:
-        return State(
-            "scheduled", _("#%s is due in %s") % (head.id, duration(left)), until=head.run_after, mend="at_once"
-        )
+        reason = _("#%(run)s is due in %(left)s") % {"run": head.id, "left": duration(left)}
+        return State("scheduled", reason, until=head.run_after, mend="at_once")
     told = {"run": head.id, "left": duration(left), "next": head.attempts + 1, "most": head.max_attempts}
     reason = _("#%(run)s backs off for another %(left)s before attempt %(next)s of %(most)s") % told
     if head.failure:
