@@ -252,6 +252,7 @@ def test_a_loss_needs_a_kill_or_a_long_stop_of_its_worker() -> None:
     assert kinds(history, kills=[Kill(CHILD, MAIN, "child", 9.0)]) >= {"unexplained"}
     assert kinds(history, kills=[Kill(300, MAIN, "watchdog", 0.7)]) == {"unexplained"}
     assert kinds(history, kills=[Kill(MAIN, MAIN, "main", 0.7)]) == set()
+    assert kinds(history, kills=[Kill(MAIN, MAIN, "both", 0.7)]) == set()
     assert kinds(history, kills=[Kill(CHILD, MAIN, "self", 0.7)]) == set()
     assert kinds(history, kills=[], stops=[Stop(CHILD, MAIN, "child", 0.6, 3.0)]) == set()
 

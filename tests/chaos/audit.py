@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 from django.db import connection
 
@@ -46,7 +47,7 @@ def rows() -> list[Row]:
 def changes() -> list[Change]:
     """Every write of a status, in order; their times on the monotonic clock."""
     offset = time.time() - time.monotonic()
-    return [Change(*row[:7], row[7] - offset) for row in _all(CHANGES)]
+    return [replace(change, at=change.at - offset) for change in (Change(*row) for row in _all(CHANGES))]
 
 
 def effects() -> list[Effect]:

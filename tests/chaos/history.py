@@ -82,7 +82,10 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """SIGKILL of one process; `main` is the main process of its worker. `kind`: child, main, watchdog, self."""
+    """SIGKILL of one process; `main` is the main process of its worker.
+
+    `kind`: child, main, both (main process, its watchdog just before), watchdog, self.
+    """
 
     pid: int
     main: int

@@ -10,8 +10,8 @@ from tests.settings import GROUPJOBS, INSTALLED_APPS
 NEEDED = ("django.contrib.auth", "django.contrib.contenttypes", "django_tasks", "groupjobs")
 INSTALLED_APPS = [*(app for app in INSTALLED_APPS if app in NEEDED), "tests.chaos.app"]
 ROOT_URLCONF = "tests.chaos.app.urls"
-TEMPLATES: list = []
-MIDDLEWARE: list = []
+TEMPLATES = []
+MIDDLEWARE = []
 GROUPJOBS = {
     **GROUPJOBS,
     "WORKER_TTL": float(os.environ.get("CHAOS_TTL") or 2.0),

@@ -41,7 +41,7 @@ def _explained(history: History, change: Change, begun: float) -> bool:
 
 
 def _kills(kill: Kill, pid: int | None) -> bool:
-    return kill.kind == "main" or (kill.kind in ("child", "self") and pid in (None, kill.pid))
+    return kill.kind in ("main", "both") or (kill.kind in ("child", "self") and pid in (None, kill.pid))
 
 
 def _stops(stop: Stop, pid: int | None, ttl: float) -> bool:
