@@ -17,7 +17,7 @@ check: .venv ## lint, format, types, floors, migrations
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	.venv/bin/lint-imports --no-timing
+	.venv/bin/lint-imports
 	.venv/bin/python manage.py makemigrations --check --dry-run
 
 # Options for pytest, for example: make test PYTEST_ARGS='-k store -x'

@@ -7,6 +7,7 @@ import statistics
 import sys
 from collections.abc import Sequence
 
+import redis
 from rich.console import Console
 from rich.table import Table
 
@@ -27,7 +28,7 @@ def main() -> int:
         for database in options.database or ["postgres", "sqlite"]:
             _measure(database, options)
     except GaveUp as error:
-        print(f"bench failed: {error}", file=sys.stderr)
+        sys.stderr.write(f"bench failed: {error}\n")
         return 1
     return 0
 
@@ -51,10 +52,9 @@ def _rounds(database: str, options: argparse.Namespace) -> None:
     from bench import drain
     from bench.work import jobs
     from groupjobs import bell
-    from project.embedded import redis
 
     app = bell.app()
-    client = redis.Redis.from_url(app.conf.broker_url.replace("redis+socket", "unix").replace("virtual_host", "db"))
+    client = redis.from_url(app.conf.broker_url.replace("redis+socket", "unix").replace("virtual_host", "db"))
     drain.grouped(jobs.noop, 500, 50)  # warm
     drain.plain(app, client, 200)
     grouped, plain, atomic = [], [], []

@@ -5,4 +5,4 @@ from project.settings import DATABASES, INSTALLED_APPS
 
 INSTALLED_APPS = [*INSTALLED_APPS, "bench.work"]
 DATABASES["default"].setdefault("CONN_MAX_AGE", None)
-SECRET_KEY = "bench"
+SECRET_KEY = "bench"  # noqa: S105

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -62,7 +63,7 @@ def worker(folder: Path, children: int) -> Iterator[None]:
         wait(lambda: _ready(log, process.poll()), "the worker is ready")
         yield
     finally:
-        end(process, child.signal.SIGTERM)
+        end(process, signal.SIGTERM)
 
 
 def _ready(log: Path, status: int | None) -> bool:
