@@ -29,7 +29,7 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=0, help="port of the web server (default: a free one)")
         parser.add_argument("--timeout", type=float, default=60.0, help="seconds without progress before giving up")
         kill = "kill the worker in mid-run, then flush Redis (unless REDIS_URL names one)"
-        parser.add_argument("--kill", action=BooleanOptionalAction, default=False, help=kill)
+        parser.add_argument("--kill", action=BooleanOptionalAction, default=True, help=kill)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the verdict as the last line; any other ending is a CommandError."""
