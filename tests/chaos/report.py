@@ -12,6 +12,7 @@ from tests.chaos import audit
 from tests.chaos.chaos import Chaos
 from tests.chaos.history import COMMITTED, History, Violation
 from tests.chaos.judge import KINDS, PROMISED, violations
+from tests.chaos.judge.losses import unwatched
 from tests.chaos.judge.recovering import percentile, recoveries
 
 SHOWN: Final = 5  # violations of a kind
@@ -40,6 +41,8 @@ def explain(chaos: Chaos, history: History, found: Sequence[Violation]) -> None:
         middle, most = percentile(seconds, 0.5), percentile(seconds, 0.99)
         print(f"recovery after kill of {kind}: {len(seconds)} times, p50 {middle:.3f} s, p99 {most:.3f} s")
     print(f"statuses of recover_ghosts: {dict(Counter(chaos.statuses))}")
+    if strange := unwatched(history):
+        print(f"{len(strange)} attempts were served under an identity of their own: runs {strange[:SHOWN]}")
     for text, count in errors(chaos).most_common(12):
         print(f"in the workers' logs {count} times: {text}")
     for kind in KINDS:

@@ -29,6 +29,16 @@ def main_of(worker: str) -> int:
     return int(worker.rsplit(":", 2)[1])
 
 
+def unwatched(history: History) -> list[int]:
+    """Runs that were served under an identity that is not their worker's, so that no watchdog beat for them."""
+    found = []
+    for run, changes in history.changed.items():
+        mains = {attempt.fence: attempt.main for attempt in history.tried.get(run, ())}
+        begun = [change for change in changes if change.before == "RUNNING" and change.fence_before in mains]
+        found += [run for change in begun if main_of(change.worker) != mains[change.fence_before]]
+    return found
+
+
 def _explained(history: History, change: Change, begun: float) -> bool:
     main = main_of(change.worker)
     tried = [attempt for attempt in history.tried.get(change.run, ()) if attempt.fence == change.fence_before]
