@@ -116,7 +116,8 @@ def _verdict(path: Path, upload: int, console: Console) -> str:
     if complaints:
         _list(console, f"{len(complaints)} complaints", complaints)
         raise DemoFailed(f"{runs.runs} runs in {runs.groups} groups, {counts}; first complaint: {complaints[0]}")
-    return f"demo ok: {runs.runs} runs in {runs.groups} groups, {counts}, {runs.runs / max(runs.seconds, 0.001):.0f} jobs/s"
+    rate = runs.runs / max(runs.seconds, 0.001)
+    return f"demo ok: {runs.runs} runs in {runs.groups} groups, {counts}, {rate:.0f} jobs/s"
 
 
 def _list(console: Console, title: str, lines: list[str]) -> None:
