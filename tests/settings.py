@@ -6,7 +6,7 @@ import json
 import os
 
 from project.settings import *  # noqa: F403
-from project.settings import GROUPJOBS, INSTALLED_APPS, LOGGING
+from project.settings import DATABASES, GROUPJOBS, INSTALLED_APPS, LOGGING
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.jobsapp"]
 SECRET_KEY = "tests"
@@ -15,6 +15,10 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
+
+# A server that is not ours may have another test process on it.
+if (private := os.environ.get("GROUPJOBS_TEST_DB_NAME")) and not DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["TEST"] = {"NAME": private}
 
 # A test that starts a worker says more here, for both sides: {"WORKER_TTL": 2}, {"worker_pool": "threads"}.
 GROUPJOBS = {"WORKER_TTL": 5, "SWEEP_INTERVAL": 30, **GROUPJOBS}

@@ -21,6 +21,7 @@ from tests.servers import mariadb
 LEG = "GROUPJOBS_TEST_DB"
 LEGS = ("sqlite", "postgres", "mariadb")
 STARTED = "GROUPJOBS_TEST_DB_STARTED"  # by the process that runs the xdist workers
+NAME = "GROUPJOBS_TEST_DB_NAME"
 
 
 class Servers:
@@ -36,6 +37,7 @@ class Servers:
         self.valkey.start()
         os.environ["REDIS_URL"] = self.valkey.url
         os.environ["BROKER_URL"] = self.valkey.broker_url
+        os.environ.setdefault(NAME, f"test_groupjobs_{os.getpid()}")
         if not os.environ.get("DATABASE_URL"):
             os.environ["DATABASE_URL"] = self._database(os.environ.get(LEG) or "sqlite")
             os.environ[STARTED] = "1"
