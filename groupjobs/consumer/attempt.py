@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from asgiref.sync import async_to_sync
-from django.db import connections, transaction
+from django.db import transaction
 
 from groupjobs import ledger, policy
 from groupjobs.consumer.batch import Item
+from groupjobs.consumer.leftovers import no_transaction_left
 from groupjobs.errors import Cancel, Hold, LeaseLost, Retry
 from groupjobs.ledger import Attempt, Settlement
 
@@ -81,23 +82,15 @@ def _call(item: Item, make_context: MakeContext) -> Callable[[], Any]:
 def _plain(item: Item, clean: contextvars.Context, call: Callable[[], Any]) -> Settlement:
     item.interruptible = True
     try:
-        value = clean.run(call)
+        with no_transaction_left():
+            value = clean.run(call)
     finally:
         item.interruptible = False
     return _succeeded(item, value)
 
 
 def _succeeded(item: Item, value: Any) -> Settlement:
-    left_open = [connection for connection in connections.all(initialized_only=True) if _left_open(connection)]
-    for connection in left_open:
-        connection.close()
-    if left_open:
-        raise transaction.TransactionManagementError("The handler returned with a transaction left open.")
     return Settlement(item.run, _fence(item), "succeed", result=result_text(value))
-
-
-def _left_open(connection: Any) -> bool:
-    return connection.connection is not None and (connection.in_atomic_block or not connection.get_autocommit())
 
 
 def result_text(value: Any) -> str | None:
@@ -115,9 +108,9 @@ def _atomic(item: Item, call: Callable[[], Any]) -> Settlement:
     """The handler's writes and its terminal row are one commit; zero rows at the end roll it back."""
     settled: Settlement | None = None
     try:
-        with transaction.atomic(using=ledger.alias(), durable=True):
+        with no_transaction_left(), transaction.atomic(using=ledger.alias(), durable=True):
             value = call()
-            settled = Settlement(item.run, _fence(item), "succeed", result=result_text(value))
+            settled = _succeeded(item, value)
             if ledger.settle([settled])[item.run].word != ledger.SETTLED:
                 raise LateCommit
     except LateCommit:
@@ -135,6 +128,11 @@ def _committed(item: Item) -> bool:
     ledger.forget_connection()
     status, fence = ledger.read([item.run]).get(item.run, ("", 0))
     return status == "SUCCEEDED" and fence == _fence(item)
+
+
+def exited(item: Item, error: SystemExit) -> Settlement:
+    """A handler that calls sys.exit() has failed: it ran, and nobody asked it to end."""
+    return _after_failure(item, error, again=False)
 
 
 def _failed(item: Item, error: Exception) -> Settlement:
@@ -176,9 +174,16 @@ def described(error: BaseException) -> dict[str, str]:
     text = "".join(traceback.format_exception(error))
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
-        "message": plain(str(error)),
+        "message": plain(_message(error)),
         "traceback": plain(text[-LONGEST_TEXT:]),
     }
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as worse:
+        return f"Its text cannot be made: {type(worse).__name__}"
 
 
 def plain(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from groupjobs import bell, conf, ledger, moves, registry, reports
 from groupjobs.consumer import announcing
 from groupjobs.consumer.admission import decide
-from groupjobs.consumer.attempt import attempt
+from groupjobs.consumer.attempt import attempt, exited
 from groupjobs.consumer.batch import BACK, RAN, RUN, WAIT, Book, Item
 from groupjobs.consumer.context import RunContext
 from groupjobs.consumer.farewell import farewell
@@ -196,7 +196,9 @@ class Service:
             return attempt(item, RunContext)
         except LeaseLost:
             return _returned(item)
-        except (SystemExit, KeyboardInterrupt):
+        except SystemExit as error:
+            return _returned(item) if self.stop() else exited(item, error)
+        except KeyboardInterrupt:
             if not self.stop():
                 raise
             return _returned(item)

@@ -16,7 +16,8 @@ _COLUMNS = (
     "r.max_attempts, r.max_losses, r.after_failure, r.on_retry, r.atomic, r.time_limit, r.soft_time_limit, "
     "r.worker, r.consumer, r.labels, r.cancel_requested_at is not null, coalesce(r.expires_at <= {now}, {false}), "
     "coalesce({early}, 0), -({age}), coalesce({ahead}), "
-    "coalesce(g.held, {false}), coalesce(g.version, 0), r.[order], r.queue, r.coalesces, r.dedup_key is not null"
+    "coalesce(g.held, {false}) or coalesce(q.held, {false}), coalesce(g.version, 0), r.[order], r.queue, "
+    "r.coalesces, r.dedup_key is not null"
 )
 _AHEAD = (
     "(select e.id from {run} e where e.queue = r.queue and e.[group] = r.[group] and r.[group] <> '' "
@@ -30,6 +31,7 @@ _PAIR = ("(e.[order], e.id) < (r.[order], r.id)",)
 _SINGLE = ("e.[order] < r.[order]", "e.[order] = r.[order] and e.id < r.id")
 _SOURCE = (
     "from {run} r left join {group} g on g.queue = r.queue and g.[group] = r.[group] and r.[group] <> '' "
+    "left join {group} q on q.queue = r.queue and q.[group] = '' "
     "where r.queue = %s and {inside}"
 )
 

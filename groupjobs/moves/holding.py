@@ -46,10 +46,11 @@ def resume(queue: str, group: str, by: str = "") -> bool:
 
 
 def remind(queue: str, group: str) -> None:
-    """Tell Redis again what the row of a group says, after it served a group that is held."""
-    row = ledger.group_row(queue, group)
-    if row is not None:
-        tell(row)
+    """Tell Redis again what the rows of a group and of its queue say, after it served a group that is held."""
+    for name in {group, ""}:
+        row = ledger.group_row(queue, name)
+        if row is not None:
+            tell(row)
 
 
 def cancel_line(queue: str, group: str, reason: str) -> int:
