@@ -176,6 +176,13 @@ def tells_transaction(label: str) -> list[bool]:
     return [connection.in_atomic_block, connection.get_autocommit()]
 
 
+@job(takes_context=True)
+def tells_company(context: Any, label: str) -> list[Any]:
+    """Whether its row says `alone`, and how many rows say RUNNING."""
+    say(label)
+    return [JobRun.objects.get(pk=context.run_id).alone, JobRun.objects.filter(status="RUNNING").count()]
+
+
 # --- gates and time
 
 
