@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -25,6 +26,8 @@ from groupjobs.store import store_for
 
 PAGE: Final = 500
 SECONDS: Final = 2.0  # that one look at all queues may take
+WHOLE: Final = 5_000  # live runs of a queue that one request recovers as a whole
+MENDING: Final = 8.0  # seconds that a request spends on a larger one
 EXAMPLES: Final = 5
 COUNTS: Final = ("requeued", "abandoned", "republished", "released")
 
@@ -98,28 +101,51 @@ def drift_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         "title": _("Drift"),
         "here": "drift",
         "looks": [look(queue, SECONDS / len(queues)) for queue in queues],
+        "go_on": (request.GET.get("queue", ""), _number(request.GET.get("after", ""))),
         "may_mend": model_admin.has_recover_permission(request),
     }
     return TemplateResponse(request, "groupjobs/admin/drift.html", context)
 
 
 def _mend(model_admin: Any, request: HttpRequest) -> HttpResponse:
-    queue = request.POST.get("queue", "")
+    queue, after = request.POST.get("queue", ""), _number(request.POST.get("after", ""))
     if not model_admin.has_recover_permission(request) or queue not in conf.current().queues:
         raise PermissionDenied
+    address = reverse(f"{model_admin.admin_site.name}:groupjobs_jobrun_drift")
     try:
-        report = recover(Scope(queue=queue), hooks=HOOKS)
+        counts, after = mend(queue, after)
     except REDIS_ERRORS as error:
         messages.error(request, _("Redis does not answer, and nothing was changed: %s") % error)
     else:
-        _tell(request, queue, report)
-    return HttpResponseRedirect(reverse(f"{model_admin.admin_site.name}:groupjobs_jobrun_drift"))
+        _tell(request, queue, counts)
+        if after:
+            messages.warning(request, _("There are more live runs: go on from #%s.") % after)
+            address += "?" + urlencode({"queue": queue, "after": after})
+    return HttpResponseRedirect(address)
 
 
-def _tell(request: HttpRequest, queue: str, report: Report) -> None:
-    said = ", ".join(f"{number} {phrase(name)}" for name, number in report.counts.items() if number)
+def mend(queue: str, after: int) -> tuple[Counter[str], int]:
+    """Recover a queue; a large one in bounded time from `after` on. Answers counts, and where to go on (0: done)."""
+    first = ledger.live_page(queue, after, WHOLE + 1)
+    if not after and len(first) <= WHOLE:
+        return Counter(recover(Scope(queue=queue), hooks=HOOKS).counts), 0
+    counts: Counter[str] = Counter()
+    until = time.monotonic() + MENDING
+    while page := ledger.live_page(queue, after, PAGE):
+        counts.update(recover(Scope(queue=queue, runs=tuple(run.pk for run in page)), hooks=0.0).counts)
+        after = page[-1].pk
+        if counts["refused"] or (len(page) == PAGE and time.monotonic() > until):
+            return counts, after if not counts["refused"] else 0
+    return counts, 0
+
+
+def _tell(request: HttpRequest, queue: str, counts: Counter[str]) -> None:
+    said = ", ".join(f"{number} {phrase(name)}" for name, number in counts.items() if number)
     recording.record_queue(request, queue, f"Recover now: {said}")
-    level = messages.WARNING if report.counts["refused"] else messages.SUCCESS
-    messages.add_message(
-        request, level, _("Queue %(queue)s: %(said)s") % {"queue": queue, "said": said or _("nothing to mend")}
-    )
+    level = messages.WARNING if counts["refused"] else messages.SUCCESS
+    text = _("Queue %(queue)s: %(said)s") % {"queue": queue, "said": said or _("nothing to mend")}
+    messages.add_message(request, level, text)
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

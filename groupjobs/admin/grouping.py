@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 
 from groupjobs import conf, control, ledger
 from groupjobs.admin import recording
+from groupjobs.admin.drift import mend
 from groupjobs.admin.mending import HOOKS, Result, told
 from groupjobs.admin.phrases import phrase
 from groupjobs.ledger.conditions import live
@@ -83,10 +84,11 @@ def _cancel_rest(asked: Asked) -> Result:
 
 
 def _recover(asked: Asked) -> str:
-    scope = Scope(queue=asked.queue, group=asked.group or None)
-    if asked.run and not asked.group:
-        scope = Scope(queue=asked.queue, runs=(asked.run,))
-    counts = recover(scope, hooks=HOOKS).counts
+    if asked.group or asked.run:
+        only: dict[str, Any] = {"group": asked.group} if asked.group else {"runs": (asked.run,)}
+        counts = recover(Scope(queue=asked.queue, **only), hooks=HOOKS).counts
+    else:
+        counts = mend(asked.queue, 0)[0]
     said = ", ".join(f"{number} {phrase(name)}" for name, number in counts.items() if number)
     return said or _("nothing to mend")
 

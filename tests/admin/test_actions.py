@@ -10,6 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.messages import get_messages
 from django.test import Client
 
+from groupjobs.admin import drift
 from groupjobs.models import JobRun
 from groupjobs.store import Store
 from project.embedded import EmbeddedValkey
@@ -172,3 +173,20 @@ def test_drift_is_shown_and_mended(
     assert "No drift." in answer
     assert statuses(dead, lost) == ["READY", "READY"]
     assert LogEntry.objects.get().object_id == "default"
+
+
+def test_a_large_queue_is_mended_in_bounded_steps(
+    boss: Client, make_run: MakeRun, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"WHOLE": 3, "PAGE": 2, "MENDING": 0.0}.items():
+        monkeypatch.setattr(drift, name, value)
+    runs = [make_run(group=f"g{number}") for number in range(5)]
+    answer = boss.post(f"{LIST}drift/", {"queue": "default"}, follow=True)
+    assert f"go on from #{runs[1].pk}" in answer.content.decode()
+    assert f'name="after" value="{runs[1].pk}"' in answer.content.decode()
+    known = store.snapshot([(run.pk, run.group) for run in runs]).entries
+    assert sorted(known) == [run.pk for run in runs[:2]]
+    boss.post(f"{LIST}drift/", {"queue": "default", "after": runs[1].pk})
+    answer = boss.post(f"{LIST}drift/", {"queue": "default", "after": runs[3].pk}, follow=True)
+    assert "go on from" not in answer.content.decode().rpartition("republished")[2]
+    assert len(store.snapshot([(run.pk, run.group) for run in runs]).entries) == 5
