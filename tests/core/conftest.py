@@ -16,9 +16,11 @@ from groupjobs.consumer import patience
 from groupjobs.moves import publishing
 from groupjobs.store import Store, store_for
 from project.embedded import EmbeddedValkey
+from project.embedded_postgres import EmbeddedPostgres
 from tests.core.rows import QUEUE
 from tests.jobsapp import jobs
 from tests.jobsapp import journal as journals
+from tests.servers.wire import Proxy
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +60,16 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], lis
 def gate(tmp_path: Path) -> Path:
     """A gate that opens with `touch()`."""
     return tmp_path / "gate"
+
+
+@pytest.fixture
+def wire(postgres_server: EmbeddedPostgres) -> Iterator[Proxy]:
+    """A second way to the embedded PostgreSQL, which can lose replies: see `rows.reroute`."""
+    folder, name = postgres_server.folder / "wire", ".s.PGSQL.5432"
+    folder.mkdir(exist_ok=True)
+    with Proxy(folder / name, postgres_server.folder / name) as proxy:
+        yield proxy
+    (folder / name).unlink()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from django.db import connections
+from django.db import connection, connections
 from django.db.models.functions import Now
 
 from groupjobs import ledger
@@ -101,3 +101,9 @@ def settle(settlements: Sequence[ledger.Settlement]) -> dict[int, ledger.Answer]
     """Settle in one commit."""
     with ledger.one_commit():
         return ledger.settle(settlements)
+
+
+def reroute(folder: str) -> None:
+    """From now on this thread talks to PostgreSQL through the socket in this folder."""
+    connection.close()
+    connection.settings_dict = {**connection.settings_dict, "HOST": folder}

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from django.test.utils import CaptureQueriesContext
 from groupjobs import ledger, lifecycle, moves
 from groupjobs.ledger import Answer, Attempt, Batch, Settlement
 from groupjobs.models import JobAttempt, JobProgress, JobRun
-from project.embedded_postgres import EmbeddedPostgres
 from tests.core.rows import (
     NOOP,
     QUEUE,
@@ -32,6 +30,7 @@ from tests.core.rows import (
     change,
     new,
     race,
+    reroute,
     running,
     settle,
     values,
@@ -596,25 +595,14 @@ def test_give_back_and_success_race_for_one_run() -> None:
 # --- a COMMIT whose reply is lost on the wire
 
 
-@pytest.fixture
-def wire(postgres_server: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = postgres_server.folder / "wire"
-    folder.mkdir(exist_ok=True)
-    name = ".s.PGSQL.5432"
-    with Proxy(folder / name, postgres_server.folder / name) as proxy:
-        yield proxy
-    Path(folder / name).unlink()
-
-
 def through(wire: Proxy, call: Callable[[], Any]) -> Any:
     """The answer of a call whose thread talks to the database through this wire."""
 
-    def redirected() -> Any:
-        connection.close()
-        connection.settings_dict = {**connection.settings_dict, "HOST": str(wire.path.parent)}
+    def rerouted() -> Any:
+        reroute(str(wire.path.parent))
         return call()
 
-    return aside(redirected)
+    return aside(rerouted)
 
 
 @committed

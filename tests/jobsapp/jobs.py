@@ -296,6 +296,43 @@ def _take_over(run: int, fence: int) -> None:
     connections.close_all()
 
 
+@job(takes_context=True, atomic=True)
+def nests(context: Any, label: str, hook: str = "", inner: str = "") -> None:
+    """An inner block that is rolled back, one that is left open, or a hook that runs, or raises, after COMMIT."""
+    Written.objects.create(label=label, run=context.run_id, fence=context.fence)
+    say(label)
+    if hook:
+        transaction.on_commit({"says": _says_committed, "raises": _raises}[hook])
+    if inner == "rolled back":
+        with transaction.atomic():
+            Written.objects.create(label="inner", run=context.run_id, fence=context.fence)
+            transaction.set_rollback(True)
+    elif inner:
+        transaction.atomic().__enter__()
+
+
+def _says_committed() -> None:
+    say("committed", connection.in_atomic_block)
+
+
+def _raises() -> None:
+    say("hook")
+    raise ValueError("after COMMIT")
+
+
+@job(takes_context=True, atomic=True, max_attempts=2, backoff=FAST)
+def writes_and(context: Any, label: str, what: str) -> Any:
+    Written.objects.create(label=label, run=context.run_id, fence=context.fence)
+    say(label)
+    if what == "cancel":
+        raise Cancel("no more")
+    if what == "hold":
+        raise Hold("look")
+    if what == "retry" and context.attempt == 1:
+        raise Retry(after=0.01)
+    return object() if what == "bad result" else label
+
+
 # --- enqueue in a handler
 
 
