@@ -19,7 +19,16 @@ MOST = 1_000  # runs of one group that its filter lists
 BAD = (FAILED, ABANDONED, CANCELLED)
 
 
-class StatusFilter(admin.SimpleListFilter):
+class TextFilter(admin.SimpleListFilter):
+    """A filter by any text; NUL, which PostgreSQL refuses, counts as no text."""
+
+    def value(self) -> str | None:
+        """The text that was asked for."""
+        value = super().value()
+        return value.replace("\0", "") if value else value
+
+
+class StatusFilter(TextFilter):
     """One status, or the live ones, or those that ended badly."""
 
     title = _("status")
@@ -42,7 +51,7 @@ class StatusFilter(admin.SimpleListFilter):
         return queryset.filter(status=value) if value else queryset
 
 
-class QueueFilter(admin.SimpleListFilter):
+class QueueFilter(TextFilter):
     """A queue of the settings, or whichever the address names."""
 
     title = _("queue")
@@ -59,7 +68,7 @@ class QueueFilter(admin.SimpleListFilter):
         return queryset.filter(queue=self.value()) if self.value() else queryset
 
 
-class JobFilter(admin.SimpleListFilter):
+class JobFilter(TextFilter):
     """A job that this process knows, or whichever the address names."""
 
     title = _("job")
@@ -100,7 +109,7 @@ class TroubleFilter(admin.SimpleListFilter):
         return queryset.filter(unpublished=True) if value == "unpublished" else queryset
 
 
-class AskedFilter(admin.SimpleListFilter):
+class AskedFilter(TextFilter):
     """A value that a link of another page asked for; without one the filter is not shown."""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
