@@ -6,14 +6,16 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, Self
 
 from django.db import connections
+from redis.exceptions import RedisError
 
 from groupjobs import consumer, recovery
+from groupjobs.consumer.executions import Unwatched
 from groupjobs.models import JobRun
-from groupjobs.store import Store
+from groupjobs.store import Store, store_for
 from groupjobs.store.keys import line_name
 from tests.core.rows import QUEUE
 from tests.servers.waiting import wait_until
@@ -31,9 +33,48 @@ def new_worker() -> str:
     return f"here:{os.getpid()}:{next(_incarnations)}"
 
 
-def serve(worker: str = "", stop: Callable[[], bool] = never, queue: str = QUEUE) -> None:
-    """One execution of the consumer task, by a worker of its own unless one is named."""
-    consumer.serve(queue, worker or new_worker(), stop)
+class Watched(Unwatched):
+    """The executions of one worker, for which a thread beats as its watchdog would."""
+
+    def __init__(self, pause: float = 0.1) -> None:
+        self.worker = new_worker()
+        self.listed: dict[str, int] = {}
+        self.pause = pause
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._beat)
+
+    def register(self, nonce: str, pid: int) -> None:
+        """It serves from now on."""
+        self.listed = {**self.listed, nonce: pid}
+
+    def sign_off(self, nonce: str) -> None:
+        """It has ended."""
+        self.listed = {known: pid for known, pid in self.listed.items() if known != nonce}
+
+    def _beat(self) -> None:
+        while not self._end.wait(self.pause):
+            with suppress(RedisError, OSError):
+                store_for(QUEUE, "beat").beat(self.worker, 1, self.listed)
+
+    def __enter__(self) -> Self:
+        store_for(QUEUE, "beat").beat(self.worker, 1, {})
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """No further beat: the whole host is gone."""
+        self._end.set()
+        self._thread.join()
+
+
+def serve(
+    worker: str = "", stop: Callable[[], bool] = never, queue: str = QUEUE, watched: Watched | None = None
+) -> None:
+    """One execution of the consumer task, by a worker of its own unless one is named or watched."""
+    consumer.serve(queue, watched.worker if watched else worker or new_worker(), stop, watched)
 
 
 def reopen() -> None:
@@ -65,7 +106,7 @@ def drain(condition: Callable[[], Any] = ended, timeout: float = 15.0) -> None:
 
 
 @contextmanager
-def serving(worker: str = "") -> Iterator[threading.Thread]:
+def serving(worker: str = "", watched: Watched | None = None) -> Iterator[threading.Thread]:
     """Another consumer that serves in a thread of its own, again and again, until the block ends."""
     stopped = threading.Event()
     errors: list[BaseException] = []
@@ -73,7 +114,7 @@ def serving(worker: str = "") -> Iterator[threading.Thread]:
     def work() -> None:
         try:
             while not stopped.wait(0.01):
-                serve(worker, stopped.is_set)
+                serve(worker, stopped.is_set, watched=watched)
         except BaseException as error:
             errors.append(error)
         finally:
