@@ -127,7 +127,8 @@ def test_a_watchdog_that_died_or_stands_still_is_replaced(watched: Watched, chil
 
 def test_an_incarnation_judged_dead_stays_dead_and_the_worker_goes_on_as_another(watched: Watched) -> None:
     watched.store.reap(worker=watched.worker)
-    new = wait_until(lambda: (name := watched.home.worker_of(QUEUE)) != watched.worker and name)
+    wait_until(lambda: watched.home.worker_of(QUEUE) != watched.worker)
+    new = watched.home.worker_of(QUEUE) or ""
     wait_until(lambda: [state.worker for state in watched.store.overview().workers] == [new], what="it beats")
     assert new.startswith(watched.worker.rpartition(":")[0] + ":")
 
@@ -139,7 +140,7 @@ def test_an_outage_of_redis_longer_than_the_ttl_robs_nobody(
     valkey.pause()
     holds(lambda: watched.home.executions.get("one"), 3 * TTL)
     valkey.resume()
-    holds(lambda: watched.store.tick("another", 0) and "one" in watched.consumers(), 2 * TTL)
+    holds(lambda: watched.store.tick("another", 0).state and "one" in watched.consumers(), 2 * TTL)
 
 
 def test_leaving_is_announced_at_once(watched: Watched) -> None:
