@@ -20,7 +20,7 @@ from groupjobs import control
 from groupjobs.admin import recording
 from groupjobs.admin.mending import Result, foreseen, recover_runs, rows_of, told
 from groupjobs.admin.phrases import phrase
-from groupjobs.lifecycle import ABANDONED, LIVE, TERMINAL
+from groupjobs.lifecycle import ABANDONED, LIVE, RUNNING, TERMINAL
 from groupjobs.moves import REDIS_ERRORS
 
 MOST: Final = 5_000  # runs of one action
@@ -30,7 +30,7 @@ LISTED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A button: its name is that of its permission too; `foresee` says what `carry_out` would do now."""
+    """A button: `needs` is the permission's first word; `foresee` says what `carry_out` would do now."""
 
     name: str
     label: Any
@@ -39,6 +39,7 @@ class Action:
     carry_out: Callable[[Sequence[int], str], Result]  # the runs, and who asks
     foresee: Callable[[Sequence[int]], Result]
     statuses: frozenset[str]  # of runs that it can change
+    needs: str
     danger: bool = False
 
 
@@ -54,6 +55,7 @@ ACTIONS: Final = (
         lambda runs, by: recover_runs(runs),
         lambda runs: recover_runs(runs, dry_run=True),
         LIVE | {ABANDONED},
+        "recover",
     ),
     Action(
         "retry",
@@ -63,6 +65,17 @@ ACTIONS: Final = (
         lambda runs, by: told(control.retry(runs, by), _("retried")),
         lambda runs: foreseen(runs, TERMINAL, _("retried")),
         TERMINAL,
+        "retry",
+    ),
+    Action(
+        "retry_as_new",
+        gettext_lazy("Retry as new runs"),
+        gettext_lazy("Retry these runs as new ones?"),
+        gettext_lazy("For each ended run a new one is put at the end of its line, once; the old one stays as it is."),
+        lambda runs, by: told(control.retry(runs, by, as_new=True), _("made")),
+        lambda runs: foreseen(runs, TERMINAL, _("retried")),
+        TERMINAL,
+        "retry",
     ),
     Action(
         "cancel",
@@ -72,6 +85,18 @@ ACTIONS: Final = (
         lambda runs, by: told(control.cancel(runs, by), _("cancelled")),
         lambda runs: foreseen(runs, LIVE, _("cancelled")),
         LIVE,
+        "cancel",
+        danger=True,
+    ),
+    Action(
+        "kill",
+        gettext_lazy("Cancel by force"),
+        gettext_lazy("Cancel these runs by force?"),
+        gettext_lazy("The process of a running one is killed within a few seconds (prefork pool only)."),
+        lambda runs, by: told(control.cancel(runs, by, force=True), _("cancelled")),
+        lambda runs: foreseen(runs, LIVE, _("cancelled")),
+        frozenset({RUNNING}),
+        "cancel",
         danger=True,
     ),
     Action(
@@ -84,6 +109,7 @@ ACTIONS: Final = (
         lambda runs, by: recover_runs(runs, abandon=True),
         lambda runs: recover_runs(runs, abandon=True, dry_run=True),
         LIVE,
+        "abandon",
         danger=True,
     ),
 )
@@ -105,7 +131,7 @@ def admin_action(action: Action) -> Callable[..., HttpResponse]:
     act.__name__ = action.name
     decorated: Callable[..., HttpResponse] = admin.action(
         act,
-        permissions=[action.name],
+        permissions=[action.needs],
         description=action.label,
         **_everywhere(),
     )

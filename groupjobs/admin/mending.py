@@ -9,8 +9,9 @@ from typing import Final
 
 from django.utils.translation import gettext as _
 
-from groupjobs import conf, control, ledger, lifecycle
+from groupjobs import conf, control, ledger, lifecycle, reports
 from groupjobs.admin.phrases import phrase
+from groupjobs.ledger import parking
 from groupjobs.models import JobRun
 from groupjobs.recovery import Scope, recover
 
@@ -49,10 +50,12 @@ def recover_runs(runs: Sequence[int], *, abandon: bool = False, dry_run: bool = 
         if queue not in conf.current().queues:
             result.skipped.update(dict.fromkeys(ids, _("its queue is not in the settings")))
             continue
+        if not dry_run:
+            parking.report_now(ids, reports.PARKED)
         report = recover(Scope(queue=queue, runs=tuple(ids), abandon=abandon), dry_run=dry_run, hooks=HOOKS)
         said = {line["run"]: line for line in report.details}
         for row in rows_of(ids):
-            _sort(row, seen[row.pk], said, result)
+            _sort(row, seen[row.pk], said, result, foreseen=dry_run)
     return result
 
 
@@ -96,14 +99,18 @@ def reason_of(reason: str) -> str:
     return phrase(reason)
 
 
-def _sort(row: JobRun, before: JobRun, said: dict[int, dict[str, str]], result: Result) -> None:
+def _sort(row: JobRun, before: JobRun, said: dict[int, dict[str, str]], result: Result, *, foreseen: bool) -> None:
     line = said.get(row.pk, said.get(0))
     if line is not None and line["verdict"] in CHANGES:
         result.changed[row.pk] = line["verdict"]
-    elif row.abandon_reported_at != before.abandon_reported_at:
+    elif row.abandon_reported_at != before.abandon_reported_at or (foreseen and _unreported(row)):
         result.changed[row.pk] = "reported"
     else:
         result.skipped[row.pk] = _why(row, line)
+
+
+def _unreported(row: JobRun) -> bool:
+    return row.status == lifecycle.ABANDONED and row.abandon_reported_at is None
 
 
 def _why(row: JobRun, line: dict[str, str] | None) -> str:

@@ -19,7 +19,7 @@ PHRASES: Final = (
     _("its worker is dead"), _("leased under an older fence"), _("its worker is silent"), _("its worker lives"),
     _("its row is terminal or gone"), _("Redis lost its memory and is being rebuilt; call again"),
     # reasons of control
-    _("no such run"), _("asked already"), _("it has moved in between; look again"),
+    _("no such run"), _("asked already"), _("retried already"), _("it has moved in between; look again"),
 )  # fmt: skip
 
 

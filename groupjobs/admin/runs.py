@@ -132,7 +132,7 @@ class RunAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def deeds(self, request: HttpRequest, run: Any) -> list[Any]:
         """The actions that this user may use and that can change this run."""
         fitting = [action for action in ACTIONS if run.status in action.statuses]
-        return [action for action in fitting if getattr(self, f"has_{action.name}_permission")(request)]
+        return [action for action in fitting if getattr(self, f"has_{action.needs}_permission")(request)]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Runs are enqueued by code."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.messages import get_messages
 from django.test import Client
+from django.utils import timezone
 
 from groupjobs.admin import drift
 from groupjobs.models import JobRun
@@ -121,6 +123,37 @@ def test_from_the_page_of_a_run_back_to_it(boss: Client, make_run: MakeRun, stor
     answer = act(boss, "retry", run, from_run=run.pk, confirmed="yes")
     assert answer["Location"] == f"{LIST}{run.pk}/change/"
     assert statuses(run) == ["READY"]
+
+
+def test_retry_as_new_runs_once(boss: Client, make_run: MakeRun, store: Store) -> None:
+    failed = make_run("FAILED")
+    assert done(boss, "retry_as_new", failed) == "Retry as new runs: 1 changed, 0 skipped"
+    assert done(boss, "retry_as_new", failed) == "Retry as new runs: 0 changed, 1 skipped: retried already"
+    assert [run.status for run in JobRun.objects.order_by("pk")] == ["FAILED", "READY"]
+
+
+def test_cancel_by_force_also_after_asking_in_vain(
+    boss: Client, make_run: MakeRun, store: Store, reserve: Reserve
+) -> None:
+    run = make_run()
+    reserve(run)
+    assert done(boss, "cancel", run) == "Cancel: 1 changed, 0 skipped"
+    assert done(boss, "cancel", run) == "Cancel: 0 changed, 1 skipped: asked already"
+    assert done(boss, "kill", run) == "Cancel by force: 1 changed, 0 skipped"
+    assert statuses(run) == ["RUNNING"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("attempts", "wait"), [(10, 0), (3, 3600)])
+def test_recover_reports_a_parked_abandonment_again(
+    boss: Client, make_run: MakeRun, store: Store, attempts: int, wait: int
+) -> None:
+    due = timezone.now() + timedelta(seconds=wait)
+    run = make_run("ABANDONED", reason="unknown_job", report_attempts=attempts, report_after=due)
+    assert "1 reported" in act(boss, "recover", run).content.decode()
+    assert done(boss, "recover", run) == "Recover: 1 changed, 0 skipped"
+    assert JobRun.objects.get().abandon_reported_at is not None
+    assert done(boss, "recover", run) == "Recover: 0 changed, 1 skipped: already abandoned"
 
 
 @pytest.mark.parametrize("action", ["recover", "retry", "cancel", "abandon"])
