@@ -12,11 +12,29 @@ from django.conf import settings
 
 from project.embedded import EmbeddedValkey
 from project.embedded_postgres import EmbeddedPostgres
-from tests.servers.environment import environment
+from tests.servers.environment import ROOT, environment
 from tests.servers.session import servers
 from tests.servers.wire import SilentPort
 from tests.servers.worker import Worker
 
+# Modules that also run on the newest Django, see .ci/test.
+API = frozenset(
+    f"test_{name}"
+    for name in (
+        "aliases",
+        "arguments",
+        "backend",
+        "checks",
+        "conf",
+        "jobs",
+        "payload",
+        "policy",
+        "queues",
+        "registry",
+        "results",
+        "templates",
+    )
+)
 WORKERS = pytest.StashKey[list[Worker]]()
 
 
@@ -109,7 +127,10 @@ def start_worker(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs no database on all databases but the first."""
+    """Mark the tests of the public API; leave out what needs no database on all databases but the first."""
+    for item in items:
+        if item.path.parent == ROOT / "tests" and item.path.stem in API:
+            item.add_marker("api")
     if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         return
     left_out = [item for item in items if item.get_closest_marker("once")]
