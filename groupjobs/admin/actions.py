@@ -126,7 +126,7 @@ def admin_action(action: Action) -> Callable[..., HttpResponse]:
             return _ask(model_admin, request, action, runs[:MOST], more=len(runs) > MOST)
         except REDIS_ERRORS as error:
             messages.error(request, _("Redis does not answer, and nothing was changed: %s") % error)
-            return HttpResponseRedirect(_after(request))
+            return HttpResponseRedirect(_after(model_admin, request))
 
     act.__name__ = action.name
     decorated: Callable[..., HttpResponse] = admin.action(
@@ -145,6 +145,7 @@ def _everywhere() -> dict[str, Any]:
 
 
 def _ask(model_admin: Any, request: HttpRequest, action: Action, runs: Sequence[int], *, more: bool) -> HttpResponse:
+    request.current_app = model_admin.admin_site.name
     result = action.foresee(runs[:FORESEEN])
     context = {
         **model_admin.admin_site.each_context(request),
@@ -162,7 +163,7 @@ def _ask(model_admin: Any, request: HttpRequest, action: Action, runs: Sequence[
         "across": request.POST.get("select_across") == "1",
         "from_run": request.POST.get("from_run", ""),
         "target": _list_address(model_admin, request),
-        "back": _after(request),
+        "back": _after(model_admin, request),
     }
     return TemplateResponse(request, "groupjobs/admin/confirm.html", context)
 
@@ -174,7 +175,7 @@ def _do(model_admin: Any, request: HttpRequest, action: Action, runs: Sequence[i
     messages.add_message(request, level, f"{action.label}: {result}")
     if more:
         messages.warning(request, _("Only the first %s runs were looked at; do it again for the rest.") % MOST)
-    return HttpResponseRedirect(_after(request))
+    return HttpResponseRedirect(_after(model_admin, request))
 
 
 def _list_address(model_admin: Any, request: HttpRequest) -> str:
@@ -183,8 +184,8 @@ def _list_address(model_admin: Any, request: HttpRequest) -> str:
     return request.get_full_path() if request.path == address else address
 
 
-def _after(request: HttpRequest) -> str:
+def _after(model_admin: Any, request: HttpRequest) -> str:
     run = request.POST.get("from_run", "")
     if run.isascii() and run.isdigit():
-        return reverse("admin:groupjobs_jobrun_change", args=[run], current_app=getattr(request, "current_app", None))
+        return reverse(f"{model_admin.admin_site.name}:groupjobs_jobrun_change", args=[run])
     return request.get_full_path()

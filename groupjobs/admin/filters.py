@@ -105,7 +105,8 @@ class TroubleFilter(admin.SimpleListFilter):
         if value == "ghost":
             return queryset.filter(pk__in=ghosts())
         if value == "unreported":
-            return conditions.unreported(queryset)
+            waiting = conditions.unreported(queryset.order_by("report_after", "pk"))  # in the order of its index
+            return queryset.filter(pk__in=list(waiting.values_list("pk", flat=True)[:MOST]))
         return queryset.filter(unpublished=True) if value == "unpublished" else queryset
 
 

@@ -134,7 +134,7 @@ def act_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         messages.error(request, _("Redis does not answer, and nothing was changed: %s") % error)
     else:
         _tell(request, deed, asked, result)
-    return HttpResponseRedirect(_back(request))
+    return HttpResponseRedirect(_back(model_admin, request))
 
 
 def _asked(request: HttpRequest) -> Asked:
@@ -159,7 +159,7 @@ def _question(model_admin: Any, request: HttpRequest, deed: Deed, asked: Asked) 
         "title": f"{deed.label}: {asked.group or asked.run}",
         "deed": deed,
         "asked": asked,
-        "back": _back(request),
+        "back": _back(model_admin, request),
     }
     return TemplateResponse(request, "groupjobs/admin/question.html", context)
 
@@ -173,9 +173,9 @@ def _tell(request: HttpRequest, deed: Deed, asked: Asked, result: Result | str) 
     messages.add_message(request, level, f"{deed.label} {name}: {result}")
 
 
-def _back(request: HttpRequest) -> str:
+def _back(model_admin: Any, request: HttpRequest) -> str:
     """Where the button was, if that is a page of this site."""
     back = request.POST.get("next", "")
     if url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure()):
         return back
-    return reverse("admin:groupjobs_jobgroup_changelist")
+    return reverse(f"{model_admin.admin_site.name}:groupjobs_jobgroup_changelist")

@@ -144,7 +144,8 @@ def _unreported(queue: str, places: Sequence[Place]) -> dict[Place, Any]:
     named, alone = {group for group, _run in places if group}, {run for group, run in places if not group}
     rows = conditions.unreported(JobRun.objects.using(ledger.alias()).filter(queue=queue))
     rows = rows.filter(Q(group__in=named) | Q(group="", pk__in=alone)).defer(*_PAYLOAD).annotate(now=Now())
-    return {(run.group, 0 if run.group else run.pk): run for run in rows.order_by("-pk")}
+    found = sorted(rows.order_by("report_after", "pk"), key=lambda run: -run.pk)  # read in the order of the index
+    return {(run.group, 0 if run.group else run.pk): run for run in found}
 
 
 def _report_facts(run: JobRun) -> ReportFacts:

@@ -120,8 +120,8 @@ def _held(queues: Sequence[str], after: str, limit: int) -> Listed:
 
 def _unreported(queues: Sequence[str], after: str, limit: int) -> Listed:
     rows = conditions.unreported(JobRun.objects.using(ledger.alias()))
-    rows = rows.filter(queue__in=queues, pk__gt=_number(after)).order_by("pk")
-    page = list(rows.values_list("pk", "queue", "group")[: limit + 1])
+    rows = rows.filter(queue__in=queues, pk__gt=_number(after)).order_by("report_after", "pk")
+    page = sorted(rows.values_list("pk", "queue", "group")[:WINDOW])[: limit + 1]
     found = {(queue, group, 0 if group else run): None for run, queue, group in page[:limit]}
     return Listed(list(found), str(page[limit - 1][0]) if len(page) > limit else "")
 
