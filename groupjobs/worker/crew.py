@@ -12,6 +12,7 @@ from groupjobs.watchdog.assignment import Assignment, told
 from groupjobs.watchdog.home import Home, incarnation
 from groupjobs.watchdog.processes import DEAD, look
 from groupjobs.worker import identity
+from groupjobs.worker.hearing import hear_first
 from groupjobs.worker.keeper import Keeper
 from groupjobs.worker.tick import Ticker
 
@@ -48,6 +49,7 @@ class Crew:
         if self._ticker is None:
             self._ticker = Ticker(self.serve, self.free, lambda: self.direct)
             self._ticker.start()
+            hear_first(self.leave)
 
     def serve(self) -> frozenset[str]:
         """The queues that are served now. The watchdog hears of new ones and, with the first, begins."""
