@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db.models import F
+from django.db.models import F, Subquery
 from django.db.models.functions import Now
 
 from groupjobs.ledger.database import alias, one_commit
@@ -49,11 +49,13 @@ def group_row(queue: str, group: str) -> JobGroup | None:
     return JobGroup.objects.using(alias()).filter(queue=queue, group=group).first()
 
 
-def cancel_waiting(queue: str, group: str, reason: str, limit: int) -> list[tuple[int, int]]:
-    """Cancel up to `limit` READY runs of a group; answers their (id, life)."""
+def cancel_waiting(queue: str, group: str, failed: int, reason: str, limit: int) -> list[tuple[int, int]]:
+    """Cancel up to `limit` READY runs of a group that were there when `failed` ended; answers their (id, life)."""
     from groupjobs.models import JobRun
 
-    waiting = JobRun.objects.using(alias()).filter(queue=queue, group=group, status=READY).order_by("id")
+    rows = JobRun.objects.using(alias())
+    then = rows.filter(pk=failed).values("finished_at")
+    waiting = rows.filter(queue=queue, group=group, status=READY, enqueued_at__lte=Subquery(then)).order_by("id")
     page = list(waiting.values_list("id", "fence", "life")[:limit])
     with one_commit():
         return [(run, life) for run, fence, life in page if transit("cancel", run, READY, fence, reason=reason)]

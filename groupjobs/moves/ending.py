@@ -59,11 +59,11 @@ def end(run: Ending, name: str, reason: str, *, counted: bool = False, message: 
             return False
         ledger.record([lost_attempt(run, message)] if run.status == RUNNING else [])
         if stops:
-            held = holding.hold_row(run.queue, run.group, f"after_failure={run.after_failure}: run {run.id} ended")
+            held = holding.hold_row(run.queue, run.group, holding.reason_after(run.after_failure, run.id))
     if held is not None:
         holding.tell(held)
     if stops and run.after_failure == "cancel":
-        holding.cancel_line(run.queue, run.group, f"run {run.id} of the group ended in failure")
+        holding.cancel_line(run.queue, run.group, run.id)
     return True
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from groupjobs import bell, ledger
 from groupjobs.moves.publishing import REDIS_ERRORS, outage
@@ -53,13 +54,27 @@ def remind(queue: str, group: str) -> None:
             tell(row)
 
 
-def cancel_line(queue: str, group: str, reason: str) -> int:
-    """Cancel every waiting run of a held group, page by page, then open it. Answers how many."""
-    count = 0
-    while page := ledger.cancel_waiting(queue, group, reason, PAGE):
+def reason_after(after_failure: str, run: int) -> str:
+    """Why a group is held after one of its runs ended in failure."""
+    return f"after_failure={after_failure}: run {run} ended"
+
+
+_CANCELLING: Final = re.compile(reason_after("cancel", 0).replace("0", r"(\d+)"))
+
+
+def cancel_line(queue: str, group: str, failed: int) -> int:
+    """Cancel the runs that waited in a group when `failed` ended, page by page. Answers how many.
+
+    Then the group is opened, if that is why it is held. Who dies in the middle leaves it held, and
+    `mirror_groups` goes on.
+    """
+    count, reason = 0, f"run {failed} of the group ended in failure"
+    while page := ledger.cancel_waiting(queue, group, failed, reason, PAGE):
         withdraw(queue, [(run, group, life) for run, life in page])
         count += len(page)
-    resume(queue, group)
+    row = ledger.group_row(queue, group)
+    if row is not None and row.held and row.reason == reason_after("cancel", failed):
+        resume(queue, group)
     return count
 
 
@@ -68,5 +83,8 @@ def mirror_groups(queue: str) -> int:
     after, count = 0, 0
     while page := ledger.group_page(queue, after, PAGE):
         count += sum(tell(row) for row in page)
+        for row in page:
+            if row.held and (found := _CANCELLING.fullmatch(row.reason)):
+                cancel_line(queue, row.group, int(found[1]))
         after = page[-1].pk
     return count

@@ -63,14 +63,14 @@ def _stops_its_group(row: Seen, settlement: Settlement) -> bool:
 def _why(row: Seen, settlement: Settlement) -> str:
     if settlement.holds:
         return settlement.holds
-    return f"after_failure={row.after_failure}: run {row.id} ended"
+    return holding.reason_after(row.after_failure, row.id)
 
 
 def _cancel_lines(queue: str, items: Sequence[Item], answers: dict[int, Answer]) -> None:
     for row, settlement in items:
         ended = settlement.transition in ENDS_IN_FAILURE and answers[row.id].word == ledger.SETTLED
         if ended and row.group and row.after_failure == "cancel":
-            holding.cancel_line(queue, row.group, f"run {row.id} of the group ended in failure")
+            holding.cancel_line(queue, row.group, row.id)
 
 
 def _write_one_by_one(queue: str, items: Sequence[Item]) -> tuple[dict[int, Answer], list[JobGroup]]:
