@@ -18,7 +18,7 @@ from django.db import OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
 
-from groupjobs import control, ledger
+from groupjobs import control, ledger, moves, signals
 from groupjobs.consumer import guard
 from groupjobs.models import JobProgress, JobRun
 from groupjobs.store import Store
@@ -264,6 +264,34 @@ def test_after_failure(after_failure: Any, rest: str, store: Store, batches: Bat
     drain()
     assert labels(journal)[-1] == "C"
     assert row(later).status == "SUCCEEDED"
+
+
+def test_the_rest_is_cancelled_and_a_person_s_hold_stays(store: Store, journal: Journal) -> None:
+    jobs.fails.using(group="g", after_failure="cancel").enqueue(label="A")
+    rest = jobs.note.enqueue_many([{"label": "B"}] * 2)
+
+    def hold(**_: Any) -> None:
+        control.hold(QUEUE, "g", "look", "a person")
+
+    signals.run_begun.connect(hold)
+    try:
+        drain(lambda: ended(rest))
+    finally:
+        signals.run_begun.disconnect(hold)
+    assert statuses(rest) == ["CANCELLED"] * 2
+    group = ledger.group_row(QUEUE, "g")
+    assert group is not None
+    assert (group.held, group.reason) == (True, "look")
+
+
+def test_only_what_waited_is_cancelled_with_a_failure(store: Store, journal: Journal) -> None:
+    failed = jobs.fails.using(group="g", after_failure="cancel").enqueue(label="A")
+    before = jobs.note.enqueue(label="B")
+    change(row(failed), status="FAILED")
+    after = jobs.note.enqueue(label="C")
+    assert moves.cancel_line(QUEUE, "g", pk_of(failed)) == 1
+    drain()
+    assert statuses([before, after]) == ["CANCELLED", "SUCCEEDED"]
 
 
 def test_a_run_past_its_expiry_never_starts(store: Store, journal: Journal) -> None:
