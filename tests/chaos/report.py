@@ -23,7 +23,7 @@ def verdict(history: History, seed: int, faults: int) -> tuple[dict[str, Any], l
     """The last line, and every broken promise."""
     found = list(violations(history))
     counts = Counter(violation.kind for violation in found)
-    times = [seconds * 1000 for kind in recoveries(history).values() for seconds in kind]
+    times = [found.seconds * 1000 for found in recoveries(history)]
     return {
         "runs": sum(intent.fate == COMMITTED for intent in history.intents),
         "faults": faults,
@@ -37,9 +37,7 @@ def verdict(history: History, seed: int, faults: int) -> tuple[dict[str, Any], l
 
 def explain(chaos: Chaos, history: History, found: Sequence[Violation]) -> None:
     """Print how recoveries went, which errors the logs hold, and the stories of broken promises."""
-    for kind, seconds in recoveries(history).items():
-        middle, most = percentile(seconds, 0.5), percentile(seconds, 0.99)
-        print(f"recovery after kill of {kind}: {len(seconds)} times, p50 {middle:.3f} s, p99 {most:.3f} s")
+    tell_recoveries(chaos, history)
     print(f"statuses of recover_ghosts: {dict(Counter(chaos.statuses))}")
     if strange := unwatched(history):
         print(f"{len(strange)} attempts were served under an identity of their own: runs {strange[:SHOWN]}")
@@ -53,6 +51,18 @@ def explain(chaos: Chaos, history: History, found: Sequence[Violation]) -> None:
             print(f"--- {kind}: {len(of_kind) - SHOWN} more")
     if found:
         tails(chaos)
+
+
+def tell_recoveries(chaos: Chaos, history: History) -> None:
+    """How long groups waited after a kill, by its kind, and the longest waits."""
+    found = sorted(recoveries(history), key=lambda recovery: recovery.seconds)
+    for kind in sorted({recovery.kill.kind for recovery in found}):
+        seconds = [recovery.seconds for recovery in found if recovery.kill.kind == kind]
+        middle, most = percentile(seconds, 0.5), percentile(seconds, 0.99)
+        print(f"recovery after kill of {kind}: {len(seconds)} times, p50 {middle:.3f} s, p99 {most:.3f} s")
+    for kill, attempt, seconds in found[-SHOWN:]:
+        at = kill.at - chaos.started
+        print(f"    {seconds:.3f} s after the kill of {kill.kind} {kill.pid} at {at:.1f} s: run {attempt.run}")
 
 
 def errors(chaos: Chaos) -> Counter[str]:

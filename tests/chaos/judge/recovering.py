@@ -4,39 +4,46 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from tests.chaos.history import Attempt, History, Kill
 from tests.chaos.judge.groups import attempts_by_group
 
+SILENT = 0.2  # seconds: a handler that executes gives a sign of life more often
 
-def recoveries(history: History) -> Mapping[str, list[float]]:
-    """By kind of kill: seconds from it to the next begin in the group of a run that the victim executed."""
+
+class Recovery(NamedTuple):
+    """A kill, the attempt that it ended, and the seconds until the next begin in the group."""
+
+    kill: Kill
+    attempt: Attempt
+    seconds: float
+
+
+def recoveries(history: History) -> list[Recovery]:
+    """Every kill of a process, or of its main process, that executed a run of a group that went on."""
     victims: dict[int, list[Attempt]] = defaultdict(list)
     for attempt in history.attempts:
         if attempt.end is None:
             victims[attempt.pid].append(attempt)
             victims[attempt.main].append(attempt)
     begins = {group: [found.begin for found in attempts] for group, attempts in attempts_by_group(history).items()}
-    found: dict[str, list[float]] = defaultdict(list)
-    for kill in history.kills:
-        if kill.kind not in ("child", "main", "both"):
+    kills = [kill for kill in history.kills if kill.kind != "watchdog"]
+    return [found for kill in kills for found in _of(history, begins, kill, victims.get(kill.pid, ()))]
+
+
+def _of(
+    history: History, begins: Mapping[str, Sequence[float]], kill: Kill, victims: Sequence[Attempt]
+) -> Iterator[Recovery]:
+    for attempt in victims:
+        intent = history.by_token.get(attempt.token)
+        if intent is None or not attempt.begin <= kill.at <= attempt.last + SILENT:
             continue
-        for attempt in victims.get(kill.pid, ()):
-            seconds = _until_next(history, begins, attempt, kill)
-            if seconds is not None:
-                found[kill.kind].append(seconds)
-    return found
-
-
-def _until_next(history: History, begins: Mapping[str, Sequence[float]], attempt: Attempt, kill: Kill) -> float | None:
-    """None when the attempt did not run at the kill, or nothing of its group began any more."""
-    intent = history.by_token.get(attempt.token)
-    if intent is None or not attempt.begin <= kill.at or attempt.last < kill.at - 0.2:
-        return None
-    following = begins.get(intent.group, ())
-    index = bisect_left(following, kill.at)
-    return following[index] - kill.at if index < len(following) else None
+        following = begins.get(intent.group, ())
+        index = bisect_left(following, kill.at)
+        if index < len(following):
+            yield Recovery(kill, attempt, following[index] - kill.at)
 
 
 def percentile(values: Sequence[float], share: float) -> float:
