@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from groupjobs.errors import LeaseLost as LeaseLost
     from groupjobs.errors import Refused as Refused
     from groupjobs.errors import Retry as Retry
+    from groupjobs.errors import SoftTimeLimit as SoftTimeLimit
     from groupjobs.jobs import atomic_hook as atomic_hook
     from groupjobs.jobs import job as job
     from groupjobs.tracking import progress as progress
@@ -27,6 +28,7 @@ EXPORTS: Final = {
     "LeaseLost": "groupjobs.errors",
     "Refused": "groupjobs.errors",
     "Retry": "groupjobs.errors",
+    "SoftTimeLimit": "groupjobs.errors",
     "atomic_hook": "groupjobs.jobs",
     "install": "groupjobs.celery",
     "job": "groupjobs.jobs",
@@ -41,6 +43,7 @@ __all__ = [
     "LeaseLost",
     "Refused",
     "Retry",
+    "SoftTimeLimit",
     "atomic_hook",
     "install",
     "job",

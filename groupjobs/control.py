@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from groupjobs import ledger, moves
 from groupjobs.lifecycle import LIVE, READY, RUNNING
+from groupjobs.signals import run_cancelled
 
 if TYPE_CHECKING:
     from groupjobs.models import JobRun
@@ -47,8 +48,13 @@ def _note(report: Report, run: JobRun, changed: bool, otherwise: str) -> bool:
     return changed
 
 
-def retry(runs: Iterable[int], by: str = "") -> Report:
-    """Give ended runs a new life in the same row: budgets start anew, history stays, late words are refused."""
+def retry(runs: Iterable[int], by: str = "", as_new: bool = False) -> Report:
+    """Give ended runs a new life in the same row: budgets start anew, history stays, late words are refused.
+
+    `as_new`: new runs at the end of their lines instead, once for each old one; `changed` names the new ones.
+    """
+    if as_new:
+        return _each(runs, _start_over)
     return _each(runs, lambda found, report: _retry(found, report, _by("retried", by)))
 
 
@@ -61,21 +67,40 @@ def _retry(found: list[JobRun], report: Report, reason: str) -> None:
     moves.publish(ledger.rows([run.pk for run in revived]))
 
 
-def cancel(runs: Iterable[int], by: str = "") -> Report:
-    """Cancel runs: a waiting one at once; a running one is asked, its handler sees `context.cancelled`."""
-    return _each(runs, lambda found, report: _cancel(found, report, _by("requested", by)))
+def _start_over(found: list[JobRun], report: Report) -> None:
+    made = []
+    for run in found:
+        new = ledger.start_over(run)
+        if new is None:
+            report.skipped.append((run.pk, f"is {run.status}" if run.status in LIVE else "retried already"))
+        else:
+            report.changed.append(new.pk)
+            made.append(new)
+    moves.publish(made)
 
 
-def _cancel(found: list[JobRun], report: Report, reason: str) -> None:
-    told = [run for run in found if _note(report, run, _cancel_row(run, reason), _why_not(run))]
+def cancel(runs: Iterable[int], by: str = "", force: bool = False) -> Report:
+    """Cancel runs: a waiting one at once; a running one is asked, its handler sees `context.cancelled`.
+
+    `force`: the process that runs it is killed (prefork pool only) within a few seconds, also after it was
+    asked in vain.
+    """
+    return _each(runs, lambda found, report: _cancel(found, report, _by("requested", by), force))
+
+
+def _cancel(found: list[JobRun], report: Report, reason: str, force: bool) -> None:
+    told = [run for run in found if _note(report, run, _cancel_row(run, reason, force), _why_not(run))]
     for queue in {run.queue for run in told}:
-        moves.withdraw(queue, [(run.pk, run.group, run.life) for run in told if run.queue == queue])
+        moves.withdraw(queue, [(run.pk, run.group, run.life) for run in told if run.queue == queue], force)
 
 
-def _cancel_row(run: JobRun, reason: str) -> bool:
+def _cancel_row(run: JobRun, reason: str, force: bool) -> bool:
     if run.status == READY:
-        return ledger.transit("cancel", run.pk, READY, run.fence, reason=reason)
-    return run.status == RUNNING and ledger.ask_to_cancel(run)
+        cancelled = ledger.transit("cancel", run.pk, READY, run.fence, reason=reason)
+        if cancelled:
+            moves.announce(run_cancelled, run=run.pk, queue=run.queue, job=run.job, reason=reason)
+        return cancelled
+    return run.status == RUNNING and (ledger.ask_to_cancel(run) or (force and run.cancel_requested_at is not None))
 
 
 def _why_not(run: JobRun) -> str:
@@ -91,9 +116,7 @@ def reschedule(runs: Iterable[int], run_after: datetime | None) -> Report:
 
 def _reschedule(found: list[JobRun], report: Report, run_after: datetime | None) -> None:
     moved = [run for run in found if _note(report, run, ledger.reschedule(run, run_after), f"is {run.status}")]
-    for queue in {run.queue for run in moved}:
-        moves.withdraw(queue, [(run.pk, run.group, run.life) for run in moved if run.queue == queue])
-    moves.publish(ledger.rows([run.pk for run in moved]))
+    moves.place_anew(ledger.rows([run.pk for run in moved]))
 
 
 def skip_head(queue: str, group: str, by: str = "") -> Report:
@@ -110,6 +133,22 @@ def hold(queue: str, group: str, reason: str = "", by: str = "") -> Report:
 def resume(queue: str, group: str, by: str = "") -> Report:
     """Open a held group, or with '' the whole queue."""
     return _group_report(moves.resume(queue, group, by), "not held")
+
+
+def limit_group(
+    queue: str, group: str, concurrency: int | None = None, rate: tuple[int, float] | None = None, by: str = ""
+) -> Report:
+    """Give a group limits of its own: consumers at once, and (runs begun, per seconds); None for the queue's.
+
+    Raises ValueError for what is no such limit.
+    """
+    if not group:
+        raise ValueError("limit_group takes a group; limits of a whole queue belong into GROUPJOBS['QUEUES'].")
+    if concurrency is not None and (isinstance(concurrency, bool) or concurrency < 1):
+        raise ValueError(f"concurrency must be a whole number from 1, or None, not {concurrency!r}.")
+    if rate is not None and (rate[0] < 1 or rate[1] <= 0):
+        raise ValueError(f"rate must be a pair (number of runs from 1, seconds), or None, not {rate!r}.")
+    return _group_report(moves.limit(queue, group, concurrency, rate, by), "so already")
 
 
 def _group_report(changed: bool, otherwise: str) -> Report:

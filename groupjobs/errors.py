@@ -78,6 +78,17 @@ class Hold(Interrupt):
     """Raised by a handler: give this run back and hold its group until a person resumes it."""
 
 
+class SoftTimeLimit(Interrupt):
+    """Raised in a handler that lasts longer than its `soft_time_limit`; it may tidy up. A failed attempt."""
+
+    def __init__(self, reason: str = "The run lasts longer than its soft time limit.") -> None:
+        super().__init__(reason)
+
+
+class TimedOut(GroupJobsError):
+    """In a result: the run lasted longer than its `time_limit`, and its process was killed."""
+
+
 class LeaseLost(Interrupt):
     """Raised in a handler whose run has gone to another worker: whatever it does now is not recorded."""
 

@@ -61,7 +61,9 @@ def _one(
 ) -> tuple[Item | None, Admission]:
     if row is None or line_name(row.group, row.id) != reservation.group:
         return None, DONE
-    lease = Lease(reservation.fence, reservation.alone, reservation.healed, reservation.interrupted, consumer)
+    lease = Lease(
+        reservation.fence, reservation.alone, reservation.healed, reservation.interrupted, consumer, reservation.overdue
+    )
     admission = admit(row, lease)
     if admission.kind != "begin":
         return None, admission

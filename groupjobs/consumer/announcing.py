@@ -13,6 +13,7 @@ from django.dispatch import Signal
 
 from groupjobs import compat, signals
 from groupjobs.consumer.batch import Item
+from groupjobs.moves import announce
 from groupjobs.results import results_of_runs
 
 logger = logging.getLogger("groupjobs")
@@ -36,7 +37,7 @@ def begun(items: Sequence[Item]) -> None:
 def starting(queue: str, worker: str, item: Item) -> None:
     """The handler is about to start."""
     if signals.run_begun.receivers:
-        _send(signals.run_begun, run=item.row, queue=queue, worker=worker)
+        announce(signals.run_begun, run=item.row, queue=queue, worker=worker)
     if item.result is not None:
         _task_signal(compat.task_started, item)
 
@@ -48,7 +49,7 @@ def settled(queue: str, items: Sequence[Item]) -> None:
         assert item.settlement is not None
         signal = ENDED[item.settlement.transition]
         if signal.receivers:
-            _send(signal, run=item.run, queue=queue, job=item.row.job, **_facts(item))
+            announce(signal, run=item.run, queue=queue, job=item.row.job, **_facts(item))
     _finished([item for item in taken if item.outcome and item.outcome.verb == "done"])
 
 
@@ -83,14 +84,6 @@ def _facts(item: Item) -> dict[str, Any]:
     if settlement.transition == "cancel":
         return {"reason": settlement.reason}
     return {"seconds": item.seconds, "error": error, "reason": settlement.reason}
-
-
-def _send(signal: Signal, **facts: Any) -> None:
-    from groupjobs.models import JobRun
-
-    for receiver, answer in signal.send_robust(JobRun, **facts):
-        if isinstance(answer, Exception):
-            logger.error("A receiver of a signal of runs raised: %s", receiver, exc_info=answer)
 
 
 def _task_signal(signal: Signal, item: Item, failed: bool = False) -> None:

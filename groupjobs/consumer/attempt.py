@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import json
 import logging
@@ -16,7 +17,7 @@ from django.db import transaction
 from groupjobs import ledger, policy
 from groupjobs.consumer.batch import Item
 from groupjobs.consumer.leftovers import no_transaction_left
-from groupjobs.errors import Cancel, Hold, LeaseLost, Retry
+from groupjobs.errors import Cancel, Hold, LeaseLost, Retry, SoftTimeLimit
 from groupjobs.ledger import Attempt, Settlement
 
 logger = logging.getLogger("groupjobs")
@@ -47,6 +48,8 @@ def attempt(item: Item, make_context: MakeContext) -> Settlement:
         return _after_failure(item, asked, delay=asked.after)
     except Cancel as asked:
         return _cancelled(item, plain(str(asked.reason)))
+    except SoftTimeLimit as limit:
+        return _after_failure(item, limit, outcome="timed_out")
     except Hold as asked:
         return _held(item, asked)
     except LateCommit:
@@ -74,18 +77,33 @@ def _fence(item: Item) -> int:
 def _call(item: Item, make_context: MakeContext) -> Callable[[], Any]:
     handler = item.handler
     assert handler is not None
-    function = async_to_sync(handler.func) if handler.is_async else handler.func
+    function = async_to_sync(_limited(item, handler.func)) if handler.is_async else handler.func
     args = [make_context(item), *item.args] if handler.takes_context else item.args
     return lambda: function(*args, **item.kwargs)
 
 
+def _limited(item: Item, func: Callable[..., Any]) -> Callable[..., Any]:
+    """A coroutine function that raises SoftTimeLimit where it waits for longer than its limit."""
+    limit = item.row.soft_time_limit
+    if limit is None:
+        return func
+
+    async def limited(*args: Any, **kwargs: Any) -> Any:
+        clock = asyncio.timeout(limit)
+        try:
+            async with clock:
+                return await func(*args, **kwargs)
+        except TimeoutError:
+            if clock.expired():
+                raise SoftTimeLimit from None
+            raise
+
+    return limited
+
+
 def _plain(item: Item, clean: contextvars.Context, call: Callable[[], Any]) -> Settlement:
-    item.interruptible = True
-    try:
-        with no_transaction_left():
-            value = clean.run(call)
-    finally:
-        item.interruptible = False
+    with no_transaction_left(), item.gate:
+        value = clean.run(call)
     return _succeeded(item, value)
 
 
@@ -109,7 +127,8 @@ def _atomic(item: Item, call: Callable[[], Any]) -> Settlement:
     settled: Settlement | None = None
     try:
         with no_transaction_left(), transaction.atomic(using=ledger.alias(), durable=True):
-            value = call()
+            with item.gate:
+                value = call()
             settled = _succeeded(item, value)
             if ledger.settle([settled])[item.run].word != ledger.SETTLED:
                 raise LateCommit
@@ -141,7 +160,9 @@ def _failed(item: Item, error: Exception) -> Settlement:
     return _after_failure(item, error, again=again)
 
 
-def _after_failure(item: Item, error: BaseException, *, again: bool = True, delay: Any = None) -> Settlement:
+def _after_failure(
+    item: Item, error: BaseException, *, again: bool = True, delay: Any = None, outcome: str = "failed"
+) -> Settlement:
     """One try is used up: another one after a back-off, or FAILED."""
     handler, row = item.handler, item.row
     assert handler is not None
@@ -150,7 +171,7 @@ def _after_failure(item: Item, error: BaseException, *, again: bool = True, dela
     )
     found = described(error)
     log = Attempt(
-        item.run, _fence(item), "failed", row.life, found["class"], found["message"], found["traceback"], item.worker
+        item.run, _fence(item), outcome, row.life, found["class"], found["message"], found["traceback"], item.worker
     )
     failures = row.failures + 1
     base = Settlement(item.run, _fence(item), "fail", error=found, failed=True, attempt=log)

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from groupjobs.consumer.gate import Gate
 from groupjobs.ledger import Settlement
 from groupjobs.lifecycle import Seen
 from groupjobs.registry import Handler
@@ -38,7 +39,7 @@ class Item:
     outcome: Outcome | None = None
     cancelled: bool = False
     lost: bool = False
-    interruptible: bool = False
+    gate: Gate = field(default_factory=Gate)
     started: float = 0.0
     seconds: float = 0.0
     progress: dict[str, Any] | None = None

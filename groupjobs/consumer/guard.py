@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import threading
 import time
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from groupjobs import bell, ledger
 from groupjobs.consumer.batch import BACK, RAN, RUN, TOLD, WAIT, Item
-from groupjobs.errors import LeaseLost
+from groupjobs.errors import LeaseLost, SoftTimeLimit
 from groupjobs.moves import REDIS_ERRORS
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ class Guard(threading.Thread):
     def __init__(self, service: Service) -> None:
         super().__init__(name="groupjobs-guard", daemon=True)
         self.service = service
-        self.served_by = threading.get_ident()
         self._end = threading.Event()
 
     def finish(self) -> None:
@@ -48,6 +46,8 @@ class Guard(threading.Thread):
     def _look(self) -> None:
         try:
             running = self.service.book.in_state(RUN)
+            if running:
+                _limit(running[0])
             if running and time.monotonic() - running[0].started > LONG:
                 self._free_the_rest()
             if running and time.monotonic() - self.service.book.confirmed > KEEP:
@@ -77,12 +77,12 @@ class Guard(threading.Thread):
     def _keep(self, running: Item) -> None:
         book = self.service.book
         book.keep()
-        with book.lock:
-            if running.lost and running.interruptible:
-                running.interruptible = False
-                interrupt(self.served_by)
+        if running.lost:
+            running.gate.throw(LeaseLost)
 
 
-def interrupt(thread: int) -> None:
-    """Raise LeaseLost in the thread that runs a handler, at its next bytecode."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(LeaseLost))
+def _limit(item: Item) -> None:
+    """The soft time limit; a coroutine keeps it itself."""
+    soft = item.row.soft_time_limit
+    if soft is not None and time.monotonic() - item.started >= soft and not (item.handler and item.handler.is_async):
+        item.gate.throw(SoftTimeLimit)

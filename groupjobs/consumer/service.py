@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 from groupjobs import bell, conf, ledger, moves, registry, reports
 from groupjobs.consumer import announcing
@@ -17,6 +17,7 @@ from groupjobs.consumer.admission import decide
 from groupjobs.consumer.attempt import attempt, exited
 from groupjobs.consumer.batch import BACK, RAN, RUN, WAIT, Book, Item
 from groupjobs.consumer.context import RunContext
+from groupjobs.consumer.executions import Executions, Unwatched
 from groupjobs.consumer.farewell import farewell
 from groupjobs.consumer.guard import Guard
 from groupjobs.consumer.pace import Pace
@@ -32,39 +33,29 @@ LOCKED: Final = 200  # ms until a run whose row an `enqueue` holds is looked at 
 UNCONFIRMED: Final = 0.25  # seconds after which a lease is confirmed before the next handler starts
 
 
-class Executions(Protocol):
-    """Where an execution tells its worker's watchdog that it begins and ends."""
-
-    def register(self, nonce: str, pid: int) -> None:
-        """This execution serves from now on."""
-
-    def sign_off(self, nonce: str) -> None:
-        """This execution has ended."""
-
-
 def serve(queue: str, worker: str, stop: Callable[[], bool], executions: Executions | None = None) -> None:
     """Serve groups of one queue until none is ready, `consumer_seconds` have passed or `stop()` says so.
 
     `worker` is the identity "host:pid:incarnation". Nothing is lost when this ends, however it ends.
     """
     consumer = Consumer(uuid.uuid4().hex[:16], worker, os.getpid())
-    if executions is not None:
-        executions.register(consumer.nonce, consumer.pid)
+    watched = executions or Unwatched()
+    watched.register(consumer.nonce, consumer.pid)
     try:
-        Service(queue, consumer, stop).run()
+        Service(queue, consumer, stop, watched).run()
     finally:
-        if executions is not None:
-            executions.sign_off(consumer.nonce)
+        watched.sign_off(consumer.nonce)
 
 
 class Service:
     """One execution of the consumer task."""
 
-    def __init__(self, queue: str, consumer: Consumer, stop: Callable[[], bool]) -> None:
+    def __init__(self, queue: str, consumer: Consumer, stop: Callable[[], bool], executions: Executions) -> None:
         settings = conf.current()
         self.queue = queue
         self.consumer = consumer
         self.stop = stop
+        self.executions = executions
         self.settings = settings
         self.book = Book(store_for(queue), consumer)
         self.pace = Pace(settings.commit_interval)
@@ -140,6 +131,9 @@ class Service:
         with self.book.lock:
             self.book.items = list(items)
         self._not_begun([item for item in items if item.run not in begun])
+        for item, admission in decided.begin:
+            if admission.lost and item.run in begun:
+                moves.tell_lost(item.row, admission.counted)
         self.book.extra += self.patience.database(lambda: turn_away(self.queue, decided.others))
         abandoned = [reservation.run for reservation, _, admission in decided.others if admission.kind == "abandon"]
         if abandoned:
@@ -182,7 +176,7 @@ class Service:
 
     def _run(self, item: Item) -> None:
         announcing.starting(self.queue, self.consumer.worker, item)
-        settlement = self._attempt(item)
+        settlement = self._within_limit(item)
         item.seconds = time.monotonic() - item.started
         with self.book.lock:
             item.settlement = settlement
@@ -190,6 +184,15 @@ class Service:
         if settlement.transition != "succeed":
             group = item.reservation.group
             self.give_back([other for other in self.book.in_state(WAIT) if other.reservation.group == group])
+
+    def _within_limit(self, item: Item) -> Settlement:
+        if item.row.time_limit is None:
+            return self._attempt(item)
+        self.executions.deadline(self.consumer.nonce, item.run, item.reservation.fence, item.row.time_limit)
+        try:
+            return self._attempt(item)
+        finally:
+            self.executions.clear(self.consumer.nonce)
 
     def _attempt(self, item: Item) -> Settlement:
         try:

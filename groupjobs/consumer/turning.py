@@ -33,6 +33,8 @@ def _turn(reservation: Reservation, row: Seen | None, admission: Admission) -> O
         return Outcome(run, fence, "done")
     if admission.kind == "owner":
         return Outcome(run, fence, "owner", fence_to=row.fence, owner=row.consumer, owner_worker=row.worker)
+    if admission.kind == "overdue":
+        return _time_out(reservation, row)
     if admission.kind in ENDING:
         return _end(reservation, row, admission)
     if admission.lost:
@@ -48,8 +50,20 @@ def _end(reservation: Reservation, row: Seen, admission: Admission) -> Outcome:
     return Outcome(reservation.run, reservation.fence, verb, fence_to=0 if ended else row.fence)
 
 
+def _time_out(reservation: Reservation, row: Seen) -> Outcome:
+    """The watchdog killed its last attempt: a failed try, after which it waits for the next one or has ended."""
+    word, delay = moves.time_out(row)
+    if word == "retried":
+        yields = row.on_retry == "yield"
+        return Outcome(reservation.run, reservation.fence, "retry", delay_ms=round(delay * 1000), yields=yields)
+    return Outcome(reservation.run, reservation.fence, "done" if word else "back", fence_to=0 if word else row.fence)
+
+
 def _lose(row: Seen, admission: Admission) -> None:
     """A RUNNING row whose lease was healed goes back to READY, its loss counted if it was alone."""
     with ledger.one_commit():
-        if ledger.transit("lose", row.id, RUNNING, row.fence, suspect=True, lost=admission.counted):
+        lost = ledger.transit("lose", row.id, RUNNING, row.fence, suspect=True, lost=admission.counted)
+        if lost:
             ledger.record([Attempt.lost(row, row.fence)] if admission.counted else [])
+    if lost:
+        moves.tell_lost(row, admission.counted)

@@ -3,7 +3,7 @@
 from groupjobs.ledger.attempts import Attempt, record
 from groupjobs.ledger.beginning import Beginning, begin
 from groupjobs.ledger.database import CONNECTION_ERRORS, alias, connection, forget_connection, one_commit
-from groupjobs.ledger.groups import cancel_waiting, group_row, mark_opened, set_hold, was_opened
+from groupjobs.ledger.groups import cancel_waiting, group_row, mark_opened, set_hold, set_limits, was_opened
 from groupjobs.ledger.inserting import Batch, Line, flag_unpublished, insert, rows
 from groupjobs.ledger.loading import load
 from groupjobs.ledger.paging import (
@@ -16,7 +16,7 @@ from groupjobs.ledger.paging import (
 )
 from groupjobs.ledger.progressing import write_progress
 from groupjobs.ledger.reporting import acknowledge_report, claim_report, unreported
-from groupjobs.ledger.reviving import ask_to_cancel, find, head_of, reschedule, revive
+from groupjobs.ledger.reviving import ask_to_cancel, find, head_of, reschedule, revive, start_over
 from groupjobs.ledger.settling import GONE, LATE, SETTLED, Answer, Settlement, give_back, read, settle
 from groupjobs.ledger.transitions import later, transit
 from groupjobs.ledger.twins import insert_once
@@ -62,7 +62,9 @@ __all__ = [
     "rows",
     "running_page",
     "set_hold",
+    "set_limits",
     "settle",
+    "start_over",
     "transit",
     "unpublished_page",
     "unreported",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,6 +11,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from groupjobs.ledger.database import alias, one_commit
+from groupjobs.ledger.inserting import Batch, insert
 from groupjobs.lifecycle import READY, RUNNING, TERMINAL
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ _FRESH: Final[dict[str, Any]] = {
     "report_attempts": 0,
     "report_after": None,
 }
+RETRIED_AS: Final = "retried_as"
 _NO_PROGRESS: Final[dict[str, Any]] = {"done": 0, "total": None, "message": "", "phase": "", "updated_at": None}
 
 
@@ -49,6 +53,25 @@ def revive(run: JobRun, reason: str = "") -> bool:
             return False
         JobProgress.objects.using(alias()).filter(run_id=run.pk).update(**_NO_PROGRESS)
     return True
+
+
+def start_over(run: JobRun) -> JobRun | None:
+    """A new run with what this terminal one was enqueued with, at the end of its line; None when there is one already.
+
+    The old row stays as it is, but for the label "retried_as".
+    """
+    from groupjobs.models import JobRun
+
+    with one_commit():
+        rows = JobRun.objects.using(alias()).select_for_update()
+        old = rows.filter(pk=run.pk, status=run.status, life=run.life).first()
+        if old is None or old.status not in TERMINAL or RETRIED_AS in old.labels:
+            return None
+        line = (old.group, json.dumps(old.args), json.dumps(old.kwargs), None)
+        options = {option.name: getattr(old, option.name) for option in fields(Batch) if hasattr(old, option.name)}
+        [new] = insert(Batch(lines=[line], **options | {"run_after": None, "coalesces": False}))
+        rows.filter(pk=old.pk).update(labels={**old.labels, RETRIED_AS: new.pk})
+        return new
 
 
 def ask_to_cancel(run: JobRun) -> bool:

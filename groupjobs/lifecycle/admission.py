@@ -65,6 +65,7 @@ class Lease:
     healed: int
     interrupted: bool
     consumer: str
+    overdue: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class Admission:
 
     `kind`: "begin", "back" (give the reservation back), "suspect" (give it back, to be reserved
     alone), "owner" (the lease belongs to the row's consumer), "done" (the entry has no live row),
-    "abandon" or "cancel" (the row ends now, with `reason`). `lost` says that the row's RUNNING
+    "overdue" (the row's attempt lasted longer than its time limit: a failure), "abandon" or "cancel" (the
+    row ends now, with `reason`). `lost` says that the row's RUNNING
     attempt ended as a ghost, `counted` that this costs a loss.
     """
 
@@ -112,6 +114,10 @@ def _admit_running(row: Seen, lease: Lease) -> Admission:
         return Admission("begin", "again") if mine else Admission("back", "newer_fence", blocks=True)
     if lease.healed < row.fence:
         return OWNER
+    if row.cancel_requested:
+        return Admission("cancel", REQUESTED, lost=True)
+    if lease.overdue:
+        return Admission("overdue", blocks=True)
     counted = row.alone and not lease.interrupted
     if counted and row.losses + 1 > row.max_losses:
         return Admission("abandon", TOO_MANY_LOSSES, lost=True, counted=True)

@@ -41,6 +41,7 @@ class EntrySeen:
     ghost: bool = False
     silent: bool = False
     interrupted: bool = False
+    overdue: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,27 +3,34 @@
 A reservation writes Redis, then the row; every other move writes the row, then Redis.
 """
 
-from groupjobs.moves.ending import end
-from groupjobs.moves.holding import cancel_line, hold, mirror_groups, remind, resume
+from groupjobs.moves.ending import end, tell_lost
+from groupjobs.moves.holding import cancel_line, hold, limit, mirror_groups, remind, resume
 from groupjobs.moves.losing import lose
-from groupjobs.moves.publishing import REDIS_ERRORS, publication, publish, publish_later
+from groupjobs.moves.publishing import REDIS_ERRORS, place_anew, publication, publish, publish_later
 from groupjobs.moves.settling import Item, outcome, settle
+from groupjobs.moves.telling import announce
+from groupjobs.moves.timing import time_out
 from groupjobs.moves.withdrawing import withdraw
 
 __all__ = [
     "REDIS_ERRORS",
     "Item",
+    "announce",
     "cancel_line",
     "end",
     "hold",
+    "limit",
     "lose",
     "mirror_groups",
     "outcome",
+    "place_anew",
     "publication",
     "publish",
     "publish_later",
     "remind",
     "resume",
     "settle",
+    "tell_lost",
+    "time_out",
     "withdraw",
 ]

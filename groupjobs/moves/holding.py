@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from groupjobs import bell, ledger
 from groupjobs.moves.publishing import REDIS_ERRORS, outage
+from groupjobs.moves.telling import announce
 from groupjobs.moves.withdrawing import withdraw
+from groupjobs.signals import run_cancelled
 from groupjobs.store import store_for
 
 if TYPE_CHECKING:
@@ -46,6 +48,12 @@ def resume(queue: str, group: str, by: str = "") -> bool:
     return row is not None and (tell(row) or True)
 
 
+def limit(queue: str, group: str, concurrency: int | None, rate: tuple[int, float] | None, by: str = "") -> bool:
+    """Give a group limits of its own, None for the queue's. False when it has them already."""
+    row = ledger.set_limits(queue, group, concurrency, rate, by)
+    return row is not None and (tell(row) or True)
+
+
 def remind(queue: str, group: str) -> None:
     """Tell Redis again what the rows of a group and of its queue say, after it served a group that is held."""
     for name in {group, ""}:
@@ -70,7 +78,9 @@ def cancel_line(queue: str, group: str, failed: int) -> int:
     """
     count, reason = 0, f"run {failed} of the group ended in failure"
     while page := ledger.cancel_waiting(queue, group, failed, reason, PAGE):
-        withdraw(queue, [(run, group, life) for run, life in page])
+        withdraw(queue, [(run, group, life) for run, life, _ in page])
+        for run, _, job in page:
+            announce(run_cancelled, run=run, queue=queue, job=job, reason=reason)
         count += len(page)
     row = ledger.group_row(queue, group)
     if row is not None and row.held and row.reason == reason_after("cancel", failed):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from groupjobs import ledger, lifecycle
-from groupjobs.moves.ending import end, lost_attempt
+from groupjobs.moves.ending import end, lost_attempt, tell_lost
 from groupjobs.moves.publishing import publish
 
 if TYPE_CHECKING:
@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 
 
 def lose(run: JobRun, *, counted: bool, reason: str, condemn: bool = False) -> str:
-    """A RUNNING attempt is over without a word: "requeued", "abandoned" or "" (the row has moved since).
+    """A RUNNING attempt is over without a word: "requeued", "abandoned", "released" or "" (the row has moved since).
 
     The loss is counted if `counted`. Over `max_losses`, or when `condemn` asks for it, the run is abandoned.
+    One that somebody asked to cancel is "released": it ends as CANCELLED, and no loss is counted.
     """
+    if run.cancel_requested_at is not None and not condemn:
+        return "released" if end(run, "cancel", lifecycle.REQUESTED, message=reason) else ""
     seen = lifecycle.RowSeen(run.status, run.fence, run.life, run.alone, run.losses, run.max_losses)
     if condemn or lifecycle.condemned(seen, counted):
         why = lifecycle.TOO_MANY_LOSSES if lifecycle.condemned(seen, counted) else lifecycle.REQUESTED
@@ -25,6 +28,7 @@ def lose(run: JobRun, *, counted: bool, reason: str, condemn: bool = False) -> s
         if not ledger.transit("lose", run.pk, run.status, run.fence, suspect=True, lost=counted):
             return ""
         ledger.record([lost_attempt(run, reason)])
+    tell_lost(run, counted)
     run.status, run.alone = lifecycle.READY, True
     publish([run])
     return "requeued"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +14,9 @@ from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisSilent
 
 from groupjobs import bell, ledger
+from groupjobs.moves.telling import announce
 from groupjobs.outage import Outage
+from groupjobs.signals import publication_failed
 from groupjobs.store import Publication, store_for
 from groupjobs.store.keys import line_name
 
@@ -65,13 +67,13 @@ def publish(runs: Sequence[JobRun]) -> bool:
 
 def _publish_queue(queue: str, runs: list[JobRun]) -> bool:
     if outage.skip():
-        _flag(runs)
+        _flag(queue, runs)
         return False
     try:
         reply = store_for(queue, "enqueue").enqueue([publication(run) for run in runs])
     except REDIS_ERRORS as error:
         outage.failed(error, "runs are in the database and will be published when it is back")
-        _flag(runs)
+        _flag(queue, runs, error)
         return False
     outage.ended()
     if reply.bells:
@@ -79,11 +81,28 @@ def _publish_queue(queue: str, runs: list[JobRun]) -> bool:
     return True
 
 
-def _flag(runs: Iterable[JobRun]) -> None:
+def _flag(queue: str, runs: Sequence[JobRun], cause: Exception | None = None) -> None:
     try:
         ledger.flag_unpublished([run.pk for run in runs])
     except Exception as error:  # the full sweep finds what could not be flagged
         outage.failed(error, "the flag could not be written either; the next full sweep finds the runs")
+    announce(publication_failed, None, queue=queue, runs=[run.pk for run in runs], error=cause)
+
+
+def place_anew(runs: Sequence[JobRun]) -> None:
+    """Runs that wait got another time: what Redis knows of them is forgotten and told again.
+
+    A run that is reserved just now is left alone: its consumer finds the row.
+    """
+    for queue, members in groupby(sorted(runs, key=lambda run: (run.queue, run.pk)), key=lambda run: run.queue):
+        asked = [(run.pk, line_name(run.group, run.pk)) for run in members]
+        try:
+            known = store_for(queue).snapshot(asked).entries
+            waiting = [(run, group, known[run]) for run, group in asked if run in known and not known[run].consumer]
+            store_for(queue).drop([(run, group, e.fence, max(e.life, e.again)) for run, group, e in waiting])
+        except REDIS_ERRORS as error:
+            outage.failed(error, "runs keep the time that it knows until it is back")
+    publish(runs)
 
 
 def publish_later(runs: Sequence[JobRun], using: str) -> None:

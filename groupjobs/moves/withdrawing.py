@@ -9,13 +9,14 @@ from groupjobs.store import store_for
 from groupjobs.store.keys import line_name
 
 
-def withdraw(queue: str, runs: Sequence[tuple[int, str, int]]) -> dict[int, str]:
+def withdraw(queue: str, runs: Sequence[tuple[int, str, int]], force: bool = False) -> dict[int, str]:
     """Tell Redis that these runs (id, group, life) are cancelled: "removed", "held" or "absent" for each.
 
+    By force, the watchdogs of the holders kill their processes.
     An empty answer when Redis is down: a consumer that reserves such a run finds its row and drops it.
     """
     try:
-        words = store_for(queue).withdraw([(run, line_name(group, run), life) for run, group, life in runs])
+        words = store_for(queue).withdraw([(run, line_name(group, run), life) for run, group, life in runs], force)
     except REDIS_ERRORS as error:
         outage.failed(error, "cancelled runs leave their lines when it is back")
         return {}

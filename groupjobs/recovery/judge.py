@@ -26,7 +26,9 @@ def seen_entry(entry: Entry | None) -> EntrySeen | None:
     if entry is None:
         return None
     leased = entry.place == "leased"
-    return EntrySeen(leased, entry.life, entry.fence, entry.alone > 0, entry.ghost, entry.silent, entry.interrupted)
+    return EntrySeen(
+        leased, entry.life, entry.fence, entry.alone > 0, entry.ghost, entry.silent, entry.interrupted, entry.overdue
+    )
 
 
 class Judge:
@@ -94,14 +96,27 @@ class Judge:
             self._detail(run, "kept", found.reason, run.worker)
 
     def _lose(self, run: JobRun, entry: EntrySeen | None, found: Verdict) -> None:
+        if run.status == lifecycle.RUNNING and entry is not None and entry.overdue and not self.scope.abandon:
+            self._time_out(run)
+            return
         counted = lifecycle.loss_counts(seen_row(run), entry)
         condemned = self.scope.abandon or lifecycle.condemned(seen_row(run), counted)
-        word = "abandoned" if condemned else "requeued"
+        word = "abandoned" if condemned else "released" if run.cancel_requested_at else "requeued"
         if not self.report.dry_run:
             word = self._move(run, counted, found)
         if word:
             self.report.count(word)
             self._detail(run, word, found.reason, run.worker)
+
+    def _time_out(self, run: JobRun) -> None:
+        """The watchdog killed its attempt: a failed try. The entry gets the time of the next one."""
+        word, reason = "released", "lasted longer than its time limit"
+        if not self.report.dry_run:
+            word = word if moves.time_out(run)[0] else ""
+            moves.place_anew(ledger.rows([run.pk]))
+        if word:
+            self.report.count(word)
+            self._detail(run, word, reason, run.worker)
 
     def _move(self, run: JobRun, counted: bool, found: Verdict) -> str:
         if run.status == lifecycle.RUNNING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-PLACES = ("ready", "later", "scheduled", "workers", "slots", "consumers", "dead", "ended", "bells")
+PLACES = ("ready", "later", "scheduled", "workers", "slots", "consumers", "dead", "ended", "bells", "kills")
 RECORDS = ("groups", "tokens", "fence", "clock", "epoch", "stats")
 FAMILIES = ("line", "held", "run", "leases", "turn")
 

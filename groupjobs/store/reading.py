@@ -37,6 +37,11 @@ def pairs(flat: Sequence[Any]) -> tuple[tuple[int, int], ...]:
     return tuple((int(run), int(fence)) for run, fence in rows(flat, 2))
 
 
+def kills(flat: Sequence[Any]) -> tuple[tuple[str, int], ...]:
+    """Consumers, each with a run that is cancelled by force."""
+    return tuple(sorted((text(nonce), int(run)) for nonce, run in rows(flat, 2)))
+
+
 def runs(values: Sequence[Any]) -> tuple[int, ...]:
     """Run ids, sorted."""
     return tuple(sorted(int(value) for value in values))
@@ -44,14 +49,16 @@ def runs(values: Sequence[Any]) -> tuple[int, ...]:
 
 def reservation(row: tuple[Any, ...]) -> Reservation:
     """One reservation of a `step`."""
-    run, fence, life, alone, group, healed, interrupted = row
-    return Reservation(int(run), int(fence), int(life), int(alone) > 0, group.decode(), int(healed), interrupted == 1)
+    run, fence, life, alone, group, healed, interrupted, overdue = row
+    return Reservation(
+        int(run), int(fence), int(life), int(alone) > 0, group.decode(), int(healed), interrupted == 1, overdue == 1
+    )
 
 
 def step_reply(reply: Sequence[Any]) -> StepReply:
     """The answer of `step`."""
     state, bells, ended, stale, reserved = reply
-    reservations = tuple(map(reservation, rows(reserved, 7)))
+    reservations = tuple(map(reservation, rows(reserved, 8)))
     return StepReply(text(state), reservations, pairs(stale), bells, ended == 1)
 
 
@@ -93,10 +100,10 @@ def snapshot(reply: Sequence[Any]) -> Snapshot:
 
 def entry(row: Sequence[Any]) -> Entry:
     """One entry of a `snapshot`."""
-    _, place, life, fence, alone, again, consumer, worker, ghost, silent, healed, wait, interrupted = row
+    _, place, life, fence, alone, again, consumer, worker, ghost, silent, healed, wait, interrupted, overdue = row
     return Entry(
         text(place), int(life), int(fence), int(alone), int(again), text(consumer), text(worker),
-        ghost == 1, silent == 1, int(healed), int(wait), interrupted == 1,
+        ghost == 1, silent == 1, int(healed), int(wait), interrupted == 1, overdue == 1,
     )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ class Reservation(NamedTuple):
     """A run handed to a consumer.
 
     `healed`: highest fence of this run that was healed since its row was last settled (0: none);
-    `interrupted`: that lease's worker had announced its shutdown.
+    `interrupted`: that lease's worker had announced its shutdown; `overdue`: it lasted longer than its limit.
     """
 
     run: int
@@ -55,6 +55,7 @@ class Reservation(NamedTuple):
     group: str
     healed: int = 0
     interrupted: bool = False
+    overdue: bool = False
 
 
 class Outcome(NamedTuple):
@@ -115,12 +116,16 @@ class KeepReply(NamedTuple):
 
 
 class BeatReply(NamedTuple):
-    """`consumers`: nonce -> pid of the registered executions of this worker."""
+    """`consumers`: nonce -> pid of the registered executions of this worker.
+
+    `kills`: executions of this worker, each with a run of it that is cancelled by force.
+    """
 
     alive: bool
     state: str
     epoch: str
     consumers: Mapping[str, int]
+    kills: tuple[tuple[str, int], ...] = ()
 
 
 class TickReply(NamedTuple):
@@ -157,6 +162,7 @@ class Entry(NamedTuple):
     healed: int
     wait_ms: int
     interrupted: bool = False
+    overdue: bool = False
 
 
 class GroupState(NamedTuple):

@@ -75,9 +75,9 @@ class Store:
     def beat(self, worker: str, slots: int, consumers: Mapping[str, int], leaving: bool = False) -> replies.BeatReply:
         """The worker is alive and watches these executions (nonce -> pid)."""
         listed = chain.from_iterable(consumers.items())
-        alive, state, epoch, found = self.call("beat", worker, slots, int(leaving), len(consumers), *listed)
+        alive, state, epoch, found, kills = self.call("beat", worker, slots, int(leaving), len(consumers), *listed)
         registered = {reading.text(nonce): int(pid) for nonce, pid in reading.rows(found, 2)}
-        return replies.BeatReply(alive == 1, reading.text(state), reading.text(epoch), registered)
+        return replies.BeatReply(alive == 1, reading.text(state), reading.text(epoch), registered, reading.kills(kills))
 
     def tick(self, worker: str, free: int) -> replies.TickReply:
         """Promote, heal and answer the bells due, for a worker with `free` slots."""
@@ -86,9 +86,20 @@ class Store:
             reading.text(state), reading.text(epoch), bells, ready, reading.optional(wait), unserved == 1, age
         )
 
-    def reap(self, worker: str = "", consumer: str = "", pid: int = 0, group: str = "") -> replies.ReapReply:
-        """A consumer, a worker, or a worker's process `pid` is dead now; or mend the held set of `group`."""
-        healed, more = self.call("reap", worker, consumer, pid, group)
+    def reap(
+        self,
+        worker: str = "",
+        consumer: str = "",
+        pid: int = 0,
+        group: str = "",
+        overdue: Sequence[tuple[int, int]] = (),
+    ) -> replies.ReapReply:
+        """A consumer, a worker, or a worker's process `pid` is dead now; or mend the held set of `group`.
+
+        `overdue`: the consumer's leases (run, fence) that lasted longer than their time limit.
+        """
+        late = chain.from_iterable((keys.member(run), fence) for run, fence in overdue)
+        healed, more = self.call("reap", worker, consumer, pid, group, len(overdue), *late)
         return replies.ReapReply(healed, more == 1)
 
     def goodbye(self, consumer: Consumer) -> replies.ReapReply:
@@ -106,9 +117,12 @@ class Store:
         state, lost, cancels = self.call("keep", *consumer, number, len(leases), *told)
         return replies.KeepReply(reading.text(state), reading.pairs(lost), reading.runs(cancels))
 
-    def withdraw(self, items: Sequence[tuple[int, str, int]]) -> tuple[str, ...]:
-        """Cancel (run, line name, life): per run removed, held (its consumer is asked) or absent."""
-        return tuple(reading.text(word) for word in self.each("withdraw", (), items))
+    def withdraw(self, items: Sequence[tuple[int, str, int]], force: bool = False) -> tuple[str, ...]:
+        """Cancel (run, line name, life): per run removed, held (its consumer is asked) or absent.
+
+        By force, the watchdog of a holder is asked to kill its process.
+        """
+        return tuple(reading.text(word) for word in self.each("withdraw", (int(force),), items))
 
     def hold(
         self,

@@ -32,6 +32,7 @@ class Execution(TypedDict):
     run: NotRequired[int]
     fence: NotRequired[int]
     until: NotRequired[float]
+    over: NotRequired[bool]  # it has ended later than that
 
 
 class Child(TypedDict):

@@ -8,7 +8,7 @@ from typing import Final
 
 from groupjobs.store import Store
 from groupjobs.store.replies import BeatReply
-from groupjobs.watchdog.home import Home, incarnation
+from groupjobs.watchdog.home import Execution, Home, incarnation
 
 logger = logging.getLogger("groupjobs.watchdog")
 
@@ -52,9 +52,10 @@ class Pulse:
         self.due = 0.0
         logger.warning("Worker %s was judged dead in queue %s; it goes on as %s.", old, self.queue, self.worker)
 
-    def reap(self, nonce: str, worker: str) -> None:
+    def reap(self, nonce: str, known: Execution) -> None:
         """This execution is dead: its runs go back to their places now."""
-        more = self._store.reap(worker=worker, consumer=nonce).more
+        overdue = [(known["run"], known["fence"])] if known.get("over") else []
+        more = self._store.reap(worker=known["worker"], consumer=nonce, overdue=overdue).more
         self._heal_on(more)
 
     def end(self, leaving: bool) -> None:

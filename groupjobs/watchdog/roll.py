@@ -36,7 +36,8 @@ class Roll:
         self.executions = {nonce: known for nonce, known in found.items() if nonce not in self.dead}
         for nonce, known in list(self.executions.items()):
             if self._ended(known["pid"]) or self._stands_still(known["pid"]):
-                self.dead[nonce] = self.executions.pop(nonce)
+                over = known.get("until", NEVER) <= time.monotonic()
+                self.dead[nonce] = {**self.executions.pop(nonce), "over": over}
         self._part_from_children()
 
     def _ended(self, pid: int) -> bool:
@@ -104,6 +105,14 @@ class Roll:
                 self._killed.add(known["pid"])
                 self.children[known["pid"]].kill()
                 yield known
+
+    def kill(self, nonce: str) -> Execution | None:
+        """Kill the child of this execution; None when it has ended, or is no child."""
+        known = self.executions.get(nonce)
+        if known is None or known["pid"] not in self.children or self.home.executions.get(nonce) is None:
+            return None
+        self.children[known["pid"]].kill()
+        return known
 
     def next_limit(self) -> float:
         """When the next hard time limit ends, in monotonic seconds."""

@@ -61,12 +61,13 @@ class Watch:
         if self.outage.skip():
             return
         try:
-            self._beat()
-            self._reap()
+            answered = self._beat()
+            answered = self._reap() or answered
         except REDIS_ERRORS as error:
             self.outage.failed(error, "no beat arrives; the queue's clock stands still for as long as nobody asks it")
         else:
-            self.outage.ended()
+            if answered:
+                self.outage.ended()
 
     def _meet_queues(self) -> None:
         for queue in self.home.served():
@@ -74,15 +75,18 @@ class Watch:
                 store = store_of(self.settings, queue, "beat")
                 self.pulses[queue] = Pulse(queue, store, self.home, self.main.pid, self.slots)
 
-    def _beat(self) -> None:
-        leaving = self.home.leaving
+    def _beat(self) -> bool:
+        """Whether Redis was asked."""
+        leaving, beaten = self.home.leaving, False
         for pulse in self.pulses.values():
             if time.monotonic() < pulse.due and (pulse.announced or not leaving):
                 continue
             self.main_stopped = self.main.stopped()
             if not self.main_stopped:
-                pulse.due = time.monotonic() + interval(self.ttl)
+                due = time.monotonic() + interval(self.ttl)
                 self._beat_once(pulse, leaving)
+                pulse.due, beaten = due, True
+        return beaten
 
     def _beat_once(self, pulse: Pulse, leaving: bool) -> None:
         worker = pulse.worker
@@ -93,13 +97,18 @@ class Watch:
         for nonce in listed.keys() - reply.consumers.keys():
             self.roll.forget(nonce)
         self.roll.compare(pulse.queue, worker, dict(reply.consumers))
+        for nonce, run in reply.kills:
+            if (known := self.roll.kill(nonce)) is not None:
+                logger.warning("Run %s is cancelled by force: process %s is killed.", run, known["pid"])
 
-    def _reap(self) -> None:
+    def _reap(self) -> bool:
+        dead = bool(self.roll.dead)
         for nonce, known in list(self.roll.dead.items()):
             if known["queue"] in self.pulses:
-                self.pulses[known["queue"]].reap(nonce, known["worker"])
+                self.pulses[known["queue"]].reap(nonce, known)
                 logger.warning("A consumer of %s in process %s is dead and reaped.", known["queue"], known["pid"])
             self.roll.forget(nonce)
+        return dead
 
     def _wait(self) -> None:
         """Until something has happened or is due."""

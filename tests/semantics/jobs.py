@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from typing import Any
 
-from groupjobs import job
+from groupjobs import SoftTimeLimit, job
 from tests.jobsapp.journal import say, wait_at
+from tests.jobsapp.models import Written
 
 # --- dedup
 
@@ -44,3 +47,79 @@ def coalesced(key: str, label: str = "", gate: str = "") -> str:
 def sometimes_once(key: str | None, label: str = "") -> Any:
     say("begins", label)
     return label
+
+
+# --- time limits
+
+
+@job(takes_context=True, soft_time_limit=0.3, max_attempts=2, backoff=0.05, group="{group}")
+def softly_limited(context: Any, label: str, times: int = 1, group: str = "g") -> str:
+    """Lasts for ever in its first attempts, unless it is interrupted."""
+    say("begins", label)
+    while context.attempt <= times:
+        pass
+    return label
+
+
+@job(soft_time_limit=0.3)
+def tidies_up(label: str) -> str:
+    try:
+        while True:
+            pass
+    except SoftTimeLimit:
+        say("tidy", label)
+    return label
+
+
+@job(takes_context=True, soft_time_limit=0.3, atomic=True)
+def writes_for_ever(context: Any, label: str) -> None:
+    Written.objects.create(label=label, run=context.run_id, fence=context.fence)
+    while True:
+        pass
+
+
+@job(soft_time_limit=0.3)
+async def awaits_for_ever(label: str) -> None:
+    say("begins", label)
+    await asyncio.Event().wait()
+
+
+@job(soft_time_limit=5)
+async def awaits_briefly(label: str) -> str:
+    try:
+        async with asyncio.timeout(0.01):
+            await asyncio.Event().wait()
+    except TimeoutError:
+        return "its own timeout"
+    return label
+
+
+@job(takes_context=True, time_limit=1, max_attempts=2, backoff=0.05, max_losses=0, group="{group}")
+def hard_limited(context: Any, label: str, times: int = 1, group: str = "g") -> str:
+    say("begins", label)
+    if context.attempt <= times:
+        hold_the_gil()
+    return label
+
+
+@job(time_limit=30, group="g")
+def in_time(label: str) -> str:
+    say("begins", label)
+    return label
+
+
+@job(max_losses=0, group="{group}")
+def deaf(label: str, group: str = "g") -> None:
+    say("begins", label)
+    hold_the_gil()
+
+
+def hold_the_gil() -> None:
+    """No other thread of this process runs until it is killed: one call into C that backtracks for ages."""
+    re.match(r"(a+)+$", "a" * 64 + "b")
+
+
+@job(group="{group}", after_failure="hold", time_limit=0.5)
+def stops_its_group(label: str, group: str = "g") -> None:
+    say("begins", label)
+    hold_the_gil()

@@ -30,7 +30,7 @@ local function lift(p, e, at)
   e.l, e.f, e.a = math.max(e.l, p.l), math.max(e.f, p.f), math.max(e.a, p.a)
   if newer then
     take(p.run, e)
-    e.x, e.i = 0, nil
+    e.x, e.i, e.d = 0, nil, nil
     put(p.run, e, at, p.yields)
   else
     write(p.run, e)

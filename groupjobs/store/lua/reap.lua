@@ -1,10 +1,15 @@
 -- Purpose: this worker, this consumer, or the consumers of this worker with this pid are dead now.
 -- KEYS: the queue's base key.
--- ARGV: settings; worker, consumer, pid, group ('' or 0 for none). With a group: mend its held set.
+-- ARGV: settings; worker, consumer, pid, group ('' or 0 for none), count, run, fence of each lease of the
+--   consumer that lasted longer than its time limit. With a group: mend its held set.
 -- Returns: leases healed, whether more wait.
 -- Keeps: the same healing as step; bounded; finds nothing the second time.
 local worker, nonce = text('worker'), text('consumer')
 local pid, group = integer('pid', 0, LARGEST), text('group')
+local late = {}
+for index = 1, integer('count', 0, 1000) do
+  late[index] = { run = member('run'), fence = fence('fence') }
+end
 finish()
 local state = notice()
 
@@ -31,13 +36,18 @@ local function mend()
       free(run, group)
     elseif ghostly(e.c) and state ~= 'rebuild' then
       call('SADD', base .. ':leases:' .. e.c, run)
-      bury_consumer(e.c)
+      local _, leaving = slots_of(e.w)
+      bury_consumer(e.c, leaving)
     end
   end
   finish_leases()
 end
 
 if state == 'format' then return { 0, 0 } end
+for _, item in ipairs(late) do
+  local e = entry(item.run)
+  if e and e.c == nonce and e.f == item.fence then call('HSET', base .. ':run:' .. item.run, 'd', whole(e.f)) end
+end
 if nonce ~= '' then
   bury_consumer(nonce, home_is_leaving())
 elseif worker ~= '' and pid > 0 then

@@ -2,7 +2,7 @@
 -- KEYS: the queue's base key.
 -- ARGV: settings; count; run, group of each.
 -- Returns: state, epoch, rebuilding ms, {run, place, life, fence, alone, again, consumer, worker, ghost,
---   silent, healed, wait ms, interrupted of each known run}, {group, ready, later ms or '', waiting, {held
+--   silent, healed, wait ms, interrupted, overdue of each known run}, {group, ready, later ms or '', waiting, {held
 --   runs}, held flag, version, {strays: held members without a live lease} of each group}.
 -- Keeps: changes nothing but the epoch and the clock; at most 500 runs.
 local asked = {}
@@ -37,7 +37,8 @@ end
 local function describe(run, e)
   local wait = math.max(0, tonumber(e.t or now) - now)
   return { run, place_of(e), whole(e.l), whole(e.f), e.a, whole(e.n), e.c or '', e.w or '',
-    e.c and ghost(e.c) and 1 or 0, e.w and silent(e.w) or 0, whole(e.x), wait, interrupted(e) and 1 or 0 }
+    e.c and ghost(e.c) and 1 or 0, e.w and silent(e.w) or 0, whole(e.x), wait, interrupted(e) and 1 or 0,
+    overdue(e.c and whole(e.f) or whole(e.x), e.d) }
 end
 
 local function in_place(run, e)

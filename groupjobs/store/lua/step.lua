@@ -4,7 +4,7 @@
 --   count of other outcomes, then run, fence, verb (retry, back, suspect, owner, hold), delay ms,
 --   yields, fence_to, owner, owner's worker of each.
 -- Returns: state, bells, ended, {run, fence of each stale outcome}, {run, fence, life, alone, group,
---   healed, interrupted of each reservation}. State "refused" or "format": nothing was done.
+--   healed, interrupted, overdue of each reservation}. State "refused" or "format": nothing was done.
 -- Keeps: an older number is refused; the last number again changes nothing and answers the leases
 --   held; a new one gives back leases that it does not name. Nothing to serve strikes the consumer off
 --   in this very call, so that no wake-up falls between.
@@ -64,7 +64,8 @@ local function held_now()
   table.sort(list, function(one, other) return one.e.f < other.e.f end)
   for _, held in ipairs(list) do
     local e = held.e
-    for _, value in ipairs({ held.run, whole(e.f), whole(e.l), e.a, e.g, whole(e.x), tonumber(e.i or 0) }) do
+    for _, value in ipairs({ held.run, whole(e.f), whole(e.l), e.a, e.g, whole(e.x), tonumber(e.i or 0),
+      overdue(whole(e.x), e.d) }) do
       flat[#flat + 1] = value
     end
   end
@@ -100,7 +101,8 @@ end
 local function reply_of(batch)
   local flat = {}
   for _, item in ipairs(batch) do
-    for _, value in ipairs({ item.run, item.fence, item.life, item.alone, item.group, item.healed, item.interrupted }) do
+    for _, value in ipairs({ item.run, item.fence, item.life, item.alone, item.group, item.healed, item.interrupted,
+      item.overdue }) do
       flat[#flat + 1] = value
     end
   end

@@ -1,107 +1,12 @@
-"""What the reference store remembers, and the rules that its verbs share: the scripts' lib in Python."""
+"""The rules that the reference store's verbs share: the scripts' lib in Python."""
 
 from __future__ import annotations
 
+import math
 from bisect import insort
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
-HEAL, PROMOTE, SILENT = 100, 128, 4
-DAY, PAUSE, LONGEST = 86_400_000, 500, 8000
-
-
-@dataclass
-class Known:
-    """A run's entry: waiting in its line or in `scheduled`, or leased to `consumer`."""
-
-    run: int
-    group: str
-    order: int = 0
-    life: int = 1
-    fence: int = 0
-    alone: int = 0
-    priority: int = 0
-    at: int | None = None
-    scheduled: bool = False
-    consumer: str = ""
-    worker: str = ""
-    again: int = 0
-    healed: int = 0
-    interrupted: bool = False
-    cancel: bool = False
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Its place in the line."""
-        return self.order, self.run
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A group's hold and limits; `rate` is tokens per ms."""
-
-    limit: int
-    rate: tuple[int, float] | None
-    version: int = 0
-    held: bool = False
-
-
-@dataclass
-class Registered:
-    """A consumer: number of its last step, clock when last seen, epoch that it was confirmed in."""
-
-    number: int
-    pid: int
-    seen: int
-    epoch: str
-    worker: str
-
-
-@dataclass
-class Epoch:
-    """`server` stands for the run_id under which it was made."""
-
-    server: str
-    number: int
-    since: int
-    open: bool = False
-
-
-@dataclass
-class Bells:
-    """Outstanding bells, when they rang, and how long an answer is waited for."""
-
-    outstanding: int = 0
-    at: int = 0
-    pause: int = PAUSE
-
-
-@dataclass
-class Data:
-    """Everything that a flush forgets."""
-
-    epoch: Epoch | None = None
-    counter: int = 0
-    clock: int = 0
-    last: int | None = None
-    entries: dict[int, Known] = field(default_factory=dict)
-    lines: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    held: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    leases: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    ready: dict[str, int] = field(default_factory=dict)
-    later: dict[str, int] = field(default_factory=dict)
-    workers: dict[str, int] = field(default_factory=dict)
-    slots: dict[str, tuple[int, bool, int]] = field(default_factory=dict)
-    served: dict[str, int] = field(default_factory=dict)
-    consumers: dict[str, Registered] = field(default_factory=dict)
-    dead: dict[str, bool] = field(default_factory=dict)
-    ended: dict[str, int] = field(default_factory=dict)
-    rules: dict[str, Rule] = field(default_factory=dict)
-    tokens: dict[str, float] = field(default_factory=dict)
-    bells: Bells = field(default_factory=Bells)
-    stats: Counter[str] = field(default_factory=Counter)
-    turns: dict[str, int] = field(default_factory=dict)
+from groupjobs.store.reference.data import Data, Epoch, Known, Rule
 
 
 class Memory:
@@ -160,7 +65,18 @@ class Memory:
         rate = self.rule(group).rate
         if rate is None:
             return most
-        return min(most, int((self.now + rate[1] - self.full_at(group, rate)) * rate[0] / rate[1]))
+        if self.token_at(group) > self.now:
+            return 0
+        return min(most, max(1, int((self.now + rate[1] - self.full_at(group, rate)) * rate[0] / rate[1])))
+
+    def purge_tokens(self) -> None:
+        """Full buckets need no mention."""
+        self.data.tokens = {group: full for group, full in self.data.tokens.items() if full > self.now}
+
+    def token_at(self, group: str) -> int:
+        """When the group may take its next token."""
+        rate = self.rule(group).rate
+        return math.ceil(self.full_at(group, rate) - rate[1] + rate[1] / rate[0]) if rate else 0
 
     def touch(self, group: str, lift: int | None = None) -> None:
         """A group may have changed places; `lift` is the priority of a publication."""
@@ -181,8 +97,7 @@ class Memory:
             d.later.pop(group, None)
             return
         head = d.entries[line[0][1]]
-        token = self.full_at(group, rule.rate) - rule.rate[1] + rule.rate[1] / rule.rate[0] if rule.rate else 0
-        at = max(head.at or 0, -int(-token // 1))
+        at = max(head.at or 0, self.token_at(group))
         if at > self.now:
             d.ready.pop(group, None)
             d.later[group] = at
@@ -195,7 +110,7 @@ class Memory:
 
     def put(self, e: Known, at: int | None = None, yields: bool = False) -> None:
         """To its place: not to run before `at`; with `yields` it joins its line only then."""
-        e.consumer, e.worker, e.cancel, e.again = "", "", False, 0
+        e.consumer, e.worker, e.cancel, e.again = "", "", 0, 0
         e.at = at if at is not None and at > self.now else None
         e.scheduled = e.at is not None and yields
         self.data.entries[e.run] = e
@@ -236,7 +151,7 @@ class Memory:
         if how == "lost":
             e.healed, e.alone = e.fence, max(e.alone, 1)
         elif how != "back":
-            e.healed, e.interrupted, e.alone = 0, False, 2 if e.alone == 2 else 0
+            e.healed, e.interrupted, e.overdue, e.alone = 0, False, 0, 2 if e.alone == 2 else 0
         self.put(e, at, yields)
 
     def raise_counter(self, fences: Iterable[int]) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from groupjobs.store.reference.memory import DAY, HEAL, LONGEST, PAUSE, PROMOTE, SILENT, Memory, Registered
+from groupjobs.store.reference.data import PAUSE, Registered
+from groupjobs.store.reference.memory import Memory
+
+HEAL, PROMOTE, SILENT = 100, 128, 4
+DAY, LONGEST = 86_400_000, 8000
 
 
 class Presence(Memory):
@@ -35,7 +39,7 @@ class Presence(Memory):
         self.data.consumers.pop(nonce, None)
         self.data.ended[nonce] = self.data.clock + 4 * self.ttl
         if self.data.leases[nonce]:
-            self.data.dead[nonce] = leaving
+            self.data.dead.setdefault(nonce, leaving)
 
     def bury_worker(self, worker: str) -> None:
         """An incarnation is dead, and stays so."""

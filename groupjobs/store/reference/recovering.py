@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from groupjobs.store.reference.memory import Known
+from groupjobs.store.reference.data import Known
 from groupjobs.store.reference.serving import Serving
 from groupjobs.store.replies import (
     ConsumerState,
@@ -36,7 +36,8 @@ class Recovering(Serving):
             self.unlease(e)
         else:
             self.take(e)
-        e.life, e.fence, e.alone, e.interrupted = lease.life, lease.fence, lease.alone, False
+        e.life, e.fence, e.alone = lease.life, lease.fence, lease.alone
+        e.interrupted, e.overdue = False, 0
         e.again = more if more > lease.life else 0
         self.lease(e, nonce, worker)
         self.raise_counter([lease.fence])
@@ -58,7 +59,7 @@ class Recovering(Serving):
         interrupted = self.leaving(e.worker) or self.data.dead.get(e.consumer, False) if e.consumer else e.interrupted
         return Entry(
             place, e.life, e.fence, e.alone, e.again, e.consumer, e.worker, ghost, self.now - beat > self.ttl,
-            e.healed, wait, interrupted,
+            e.healed, wait, interrupted, 0 < e.overdue == (e.fence if e.consumer else e.healed),
         )  # fmt: skip
 
     def group_state(self, group: str) -> GroupState:

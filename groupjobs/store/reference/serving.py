@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from groupjobs.store.reference.memory import Known
+from groupjobs.store.reference.data import Known
 from groupjobs.store.reference.presence import Presence
 from groupjobs.store.replies import (
     BadArgument,
@@ -51,7 +51,7 @@ class Serving(Presence):
         e.life, e.fence, e.alone = max(e.life, p.life), max(e.fence, p.fence), max(e.alone, p.alone)
         if newer:
             self.take(e)
-            e.healed, e.interrupted = 0, False
+            e.healed, e.interrupted, e.overdue = 0, False, 0
             self.put(e, at, p.yields)
 
     def step(self, consumer: Consumer, number: int, want: int, outcomes: Sequence[Outcome] = ()) -> StepReply:
@@ -115,17 +115,22 @@ class Serving(Presence):
             e.fence = max(e.fence, outcome.fence_to)
             self.raise_counter([outcome.fence_to])
             self.release(e, "back", at)
-        elif outcome.verb != "hold":
-            self.release(e, outcome.verb, at, outcome.yields)
+        elif outcome.verb == "retry":
+            self.release(e, "retry", at, outcome.yields)
+        elif outcome.verb == "done":
+            self.release(e, "done")
 
     def reserve(self, consumer: Consumer, want: int) -> tuple[Reservation, ...]:
         """Up to `want` heads of ready groups, oldest rank first; a hinted run alone."""
         groups = sorted(self.data.ready, key=lambda g: (self.data.ready[g], g.encode()))[:want]
         batch: list[Known] = []
         for group in groups:
-            batch += self.draw(group, min(want - len(batch), math.ceil(want / len(groups))), bool(batch))
-            if batch and batch[-1].alone:
+            if len(batch) >= want or (batch and batch[-1].alone):
                 break
+            drawn = self.draw(group, min(want - len(batch), math.ceil(want / len(groups))), bool(batch))
+            batch += drawn
+            if not drawn:
+                self.touch(group)
         for group in {e.group for e in batch}:
             self.spend(group, sum(e.group == group for e in batch))
         for e in batch:
@@ -157,10 +162,11 @@ class Serving(Presence):
         """Take tokens; the group lines up anew behind the others."""
         rate = self.rule(group).rate
         if rate:
+            self.purge_tokens()
             self.data.tokens[group] = self.full_at(group, rate) + taken * rate[1] / rate[0]
         self.data.ready.pop(group)
 
 
 def reserved(e: Known) -> Reservation:
     """A lease as its consumer hears of it."""
-    return Reservation(e.run, e.fence, e.life, e.alone > 0, e.group, e.healed, e.interrupted)
+    return Reservation(e.run, e.fence, e.life, e.alone > 0, e.group, e.healed, e.interrupted, 0 < e.overdue == e.healed)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from groupjobs.store.reference.memory import Data, Rule
+from groupjobs.store.reference.data import Data, Rule
 from groupjobs.store.reference.recovering import Recovering
 from groupjobs.store.replies import BeatReply, Consumer, KeepReply, Lease, ReapReply, TickReply
 
@@ -69,13 +69,15 @@ class Reference(Recovering):
             if not self.ended(nonce) and (known is None or known.epoch != self.epoch):
                 self.register(nonce, worker, pid, known.number if known else 0)
         mine = {n: c.pid for n, c in d.consumers.items() if c.worker == worker and c.epoch == self.epoch}
-        return BeatReply(True, state, self.epoch, mine)
+        kills = [(e.consumer, e.run) for e in d.entries.values() if e.cancel == 2 and e.worker == worker]
+        return BeatReply(True, state, self.epoch, mine, tuple(sorted(kills)))
 
     def tick(self, worker: str, free: int) -> TickReply:
         """Promote, heal, strike off the forgotten, ring."""
         state, d = self.notice(), self.data
         for expiring in (name for name, until in list(d.ended.items()) if until <= d.clock):
             del d.ended[expiring]
+        self.purge_tokens()
         self.bury_silent()
         for nonce, known in list(d.consumers.items()):
             if known.seen < d.clock - self.ttl and not d.leases[nonce]:
@@ -96,10 +98,18 @@ class Reference(Recovering):
             return 0
         return max(0, min(due) - self.now) if due else None
 
-    def reap(self, worker: str = "", consumer: str = "", pid: int = 0, group: str = "") -> ReapReply:
-        """A consumer, a worker or its process `pid` is dead now. Nothing strays here: `group` mends nothing."""
-        self.notice()
+    def reap(
+        self,
+        worker: str = "",
+        consumer: str = "",
+        pid: int = 0,
+        group: str = "",
+        overdue: Sequence[tuple[int, int]] = (),
+    ) -> ReapReply:
+        """A consumer, a worker or its process `pid` is dead now; or bury the ghosts that hold `group`."""
+        state = self.notice()
         known = self.data.consumers.get(consumer)
+        self.mark_overdue(consumer, overdue)
         if consumer:
             self.bury(consumer, self.leaving(known.worker if known else worker))
         elif worker and pid:
@@ -107,26 +117,37 @@ class Reference(Recovering):
                 self.bury(nonce, self.leaving(worker))
         elif worker:
             self.bury_worker(worker)
+        for run in self.data.held[group] if group and state != "rebuild" else ():
+            e = self.data.entries[run]
+            if self.ghostly(e.consumer):
+                self.bury(e.consumer, self.leaving(e.worker))
         return ReapReply(*self.heal())
+
+    def mark_overdue(self, consumer: str, leases: Sequence[tuple[int, int]]) -> None:
+        """These leases of a consumer lasted longer than their time limit."""
+        for run, fence in leases:
+            e = self.data.entries.get(run)
+            if e is not None and (e.consumer, e.fence) == (consumer, fence):
+                e.overdue = fence
 
     def goodbye(self, consumer: Consumer) -> ReapReply:
         """Sign off."""
         return self.reap(worker=consumer.worker, consumer=consumer.nonce)
 
-    def withdraw(self, items: Sequence[tuple[int, str, int]]) -> tuple[str, ...]:
+    def withdraw(self, items: Sequence[tuple[int, str, int]], force: bool = False) -> tuple[str, ...]:
         """Cancel (run, line name, life)."""
         self.notice()
-        words = tuple(self.withdraw_one(run, life) for run, _, life in items)
+        words = tuple(self.withdraw_one(run, life, force) for run, _, life in items)
         self.refresh()
         return words
 
-    def withdraw_one(self, run: int, life: int) -> str:
+    def withdraw_one(self, run: int, life: int, force: bool) -> str:
         """Removed, held or absent."""
         e = self.data.entries.get(run)
         if e is None or e.life > life:
             return "absent"
         if e.consumer:
-            e.cancel = True
+            e.cancel = max(e.cancel, 1 + force)
             return "held"
         self.take(e)
         del self.data.entries[run]

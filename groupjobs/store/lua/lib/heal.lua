@@ -6,7 +6,7 @@ local function bury_consumer(nonce, leaving)
   call('HDEL', base .. ':consumers', nonce)
   call('ZADD', base .. ':ended', clock + 4 * settings.ttl, nonce)
   if call('EXISTS', base .. ':leases:' .. nonce) == 1 then
-    call('ZADD', base .. ':dead', leaving and 1 or 0, nonce)
+    call('ZADD', base .. ':dead', 'NX', leaving and 1 or 0, nonce)
   end
 end
 

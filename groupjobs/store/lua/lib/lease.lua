@@ -1,13 +1,19 @@
 -- Entries and leases. `run:ID` fields: g group, o order, l life, f fence, a alone (0, 1 suspect or
 -- reserved alone, 2 always), p priority, t not before (ms), s scheduled, c consumer, w worker, n life
--- asked for while leased, x fence that was healed, i its worker had announced its end, k cancel asked.
+-- asked for while leased, x fence that was healed, i its worker had announced its end, k cancel asked
+-- (2: by force), d fence whose run lasted longer than its time limit.
 -- A waiting run of life 1 without fence or hint has no hash: its place in `line:G` says it all.
-local FIELDS = { 'g', 'o', 'l', 'f', 'a', 'p', 't', 's', 'c', 'w', 'n', 'x', 'i', 'k' }
+local FIELDS = { 'g', 'o', 'l', 'f', 'a', 'p', 't', 's', 'c', 'w', 'n', 'x', 'i', 'k', 'd' }
 local gone, freed = {}, {}
 local counts = {}
 
 local function count(name, more)
   counts[name] = (counts[name] or 0) + (more or 1)
+end
+
+-- Whether the lease that was healed had lasted longer than its run's time limit.
+local function overdue(fence_healed, fence_overdue)
+  return fence_overdue and fence_overdue == fence_healed and 1 or 0
 end
 
 local function entry(run)
@@ -39,7 +45,7 @@ local function write(run, e)
   local plain = e.l == 1 and e.f == 0 and e.a == 0 and e.n == 0 and e.x == 0
   if plain and not (e.p or e.t or e.c) then return end
   local fields = { 'g', e.g, 'o', e.o, 'l', whole(e.l), 'f', whole(e.f), 'a', e.a }
-  for _, field in ipairs({ 'p', 't', 's', 'c', 'w', 'i', 'k' }) do
+  for _, field in ipairs({ 'p', 't', 's', 'c', 'w', 'i', 'k', 'd' }) do
     if e[field] then
       fields[#fields + 1] = field
       fields[#fields + 1] = e[field]
@@ -109,7 +115,7 @@ local function release(run, e, how, at, yields)
   if how == 'lost' then
     e.x, e.a = e.f, math.max(e.a, 1)
   elseif how ~= 'back' then
-    e.x, e.i = 0, nil
+    e.x, e.i, e.d = 0, nil, nil
     if e.a == 1 then e.a = 0 end
   end
   put(run, e, at, yields)

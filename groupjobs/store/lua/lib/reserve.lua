@@ -20,13 +20,14 @@ end
 local function draw(batch, group, room)
   local heads = call('ZRANGE', base .. ':line:' .. group, 0, room - 1, 'WITHSCORES')
   for index = 1, #heads, 2 do
-    local found = call('HMGET', base .. ':run:' .. heads[index], 'l', 'a', 't', 'x', 'i')
+    local found = call('HMGET', base .. ':run:' .. heads[index], 'l', 'a', 't', 'x', 'i', 'd')
     local alone = tonumber(found[2] or 0)
     if tonumber(found[3] or 0) > now then return false end
     if alone > 0 and #batch > 0 then return false end
     batch[#batch + 1] = {
       run = heads[index], order = heads[index + 1], group = group, life = found[1] or '1', alone = alone,
       healed = found[4] or '0', interrupted = tonumber(found[5] or 0), timed = found[3],
+      overdue = overdue(found[4], found[6]),
     }
     if alone > 0 then return true end
   end
@@ -43,7 +44,7 @@ local function choose(want)
     local alone = room > 0 and draw(batch, group, room)
     if #batch > before then
       chosen[#chosen + 1] = { group = group, rule = rule, first = before + 1, last = #batch }
-    elseif room == 0 or before == 0 then
+    else
       touch(group)
     end
     if alone then break end
