@@ -90,7 +90,7 @@ def _begin(beginnings: Sequence[Beginning]) -> set[int]:
         for b in sorted(beginnings, key=lambda b: b.row.id)  # one order of row locks for everybody
     ]
     with database.cursor() as cursor:
-        cursor.execute(_statement(database.vendor), sql.list_parameters(database.vendor, rows))
+        cursor.execute(_statement(database.vendor), sql.list_parameters(rows))
         if cursor.rowcount == len(rows):
             return {b.row.id for b in beginnings}
     return _began({b.row.id: b.fence for b in beginnings}, beginnings[0].consumer)

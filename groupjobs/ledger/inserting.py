@@ -125,7 +125,7 @@ def _insert(batch: Batch, lines: Sequence[Line]) -> list[JobRun]:
     timed = [adapt(batch.run_after), batch.run_after is not None, json.dumps(dict(batch.labels)), expires]
     with database.cursor() as cursor:
         text = sql.quoted(_statement(vendor, "seconds" if seconds else "moment"), database)
-        cursor.execute(text, [*copied, *timed, *sql.list_parameters(vendor, lines)])
+        cursor.execute(text, [*copied, *timed, *sql.list_parameters(lines)])
         answers = sorted(cursor.fetchall())  # the order of RETURNING is nobody's promise; ids grow with the lines
         if vendor != "postgresql":
             _insert_progress(cursor, vendor, [run for run, _ in answers])
@@ -135,7 +135,7 @@ def _insert(batch: Batch, lines: Sequence[Line]) -> list[JobRun]:
 def _insert_progress(cursor: Any, vendor: str, runs: Sequence[int]) -> None:
     source = sql.list_source(vendor, (("new_run", "int"),))
     text = f"insert into {sql.PROGRESS} ({_PROGRESS}) select b.new_run, {_NOTHING} from {source}"
-    cursor.execute(text, sql.list_parameters(vendor, [(run,) for run in runs]))
+    cursor.execute(text, sql.list_parameters([(run,) for run in runs]))
 
 
 def _converted(answers: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:

@@ -89,7 +89,7 @@ def _succeed(settlements: Sequence[Settlement]) -> dict[int, Answer]:
     database = connection()
     rows = [(s.run, s.fence, s.result) for s in settlements]
     with database.cursor() as cursor:
-        cursor.execute(_success(database.vendor), sql.list_parameters(database.vendor, rows))
+        cursor.execute(_success(database.vendor), sql.list_parameters(rows))
         if cursor.rowcount == len(rows):
             return {s.run: Answer(SETTLED, "SUCCEEDED", s.fence) for s in settlements}
     return _read_back({s.run: (s.fence, "succeed") for s in settlements})

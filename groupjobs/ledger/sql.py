@@ -92,17 +92,17 @@ Columns = tuple[tuple[str, str], ...]
 def list_source(vendor: str, columns: Columns) -> str:
     """A list `b` to select from, with its columns, (name, kind) pairs, and `place`, which counts its rows.
 
-    It travels as arrays on PostgreSQL and as one JSON parameter elsewhere. Kinds: int, bool, text.
+    It travels as one JSON parameter: escaping arrays of text costs psycopg as much as the statement.
+    Kinds: int, bool, text.
     """
-    names = ", ".join(name for name, _ in columns)
-    if vendor == "postgresql":
-        arrays = ", ".join(f"%s::{_TYPES[vendor][kind]}[]" for _, kind in columns)
-        return f"unnest({arrays}) with ordinality as b({names}, place)"
+    if vendor == "mysql":
+        paths = ", ".join(f"{name} {_TYPES[vendor][kind]} path '$[{n}]'" for n, (name, kind) in enumerate(columns))
+        return f"json_table(%s, '$[*]' columns(place for ordinality, {paths})) as b"
     if vendor == "sqlite":
         picks = ", ".join(f"json_extract(value, '$[{n}]') as {name}" for n, (name, _) in enumerate(columns))
         return f"(select key as place, {picks} from json_each(%s)) as b"
-    paths = ", ".join(f"{name} {_TYPES[vendor][kind]} path '$[{n}]'" for n, (name, kind) in enumerate(columns))
-    return f"json_table(%s, '$[*]' columns(place for ordinality, {paths})) as b"
+    picks = ", ".join(f"(value->>{n})::{_TYPES[vendor][kind]} as {name}" for n, (name, kind) in enumerate(columns))
+    return f"(select place, {picks} from jsonb_array_elements(%s::jsonb) with ordinality as e(value, place)) as b"
 
 
 @cache
@@ -123,8 +123,6 @@ def json_value(vendor: str, column: str) -> str:
     return f"{column}::jsonb" if vendor == "postgresql" else column
 
 
-def list_parameters(vendor: str, rows: Sequence[Sequence[Any]]) -> list[Any]:
-    """The parameters of `update_from` for these rows; at least one row."""
-    if vendor == "postgresql":
-        return [list(column) for column in zip(*rows, strict=True)]
+def list_parameters(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """The parameter of `update_from` or `list_source` for these rows."""
     return [json.dumps([list(row) for row in rows])]
