@@ -15,6 +15,7 @@ from groupjobs.ledger.paging import (
     unpublished_page,
 )
 from groupjobs.ledger.progressing import write_progress
+from groupjobs.ledger.pruning import count_old, prune
 from groupjobs.ledger.reporting import acknowledge_report, claim_report, unreported
 from groupjobs.ledger.reviving import ask_to_cancel, find, head_of, reschedule, revive, start_over
 from groupjobs.ledger.settling import GONE, LATE, SETTLED, Answer, Settlement, give_back, read, settle
@@ -39,6 +40,7 @@ __all__ = [
     "cancel_waiting",
     "claim_report",
     "connection",
+    "count_old",
     "find",
     "flag_unpublished",
     "forget_connection",
@@ -54,6 +56,7 @@ __all__ = [
     "load",
     "mark_opened",
     "one_commit",
+    "prune",
     "queues_with_live_runs",
     "read",
     "record",

@@ -6,6 +6,7 @@ import logging
 from typing import Final
 
 from groupjobs import bell, conf, ledger, moves
+from groupjobs.recovery.pruning import prune
 from groupjobs.recovery.rebuild import rebuild
 from groupjobs.recovery.report import Report, Scope
 from groupjobs.recovery.routine import recover
@@ -15,6 +16,7 @@ logger = logging.getLogger("groupjobs")
 
 QUICK: Final = 5.0  # seconds between two quick sweeps of a queue, across the cluster
 PAGE: Final = 1000
+PRUNED: Final = 10_000  # runs that one sweep prunes at most; the next one goes on
 
 
 def sweep(queue: str, kind: str = "full") -> Report | None:
@@ -30,7 +32,9 @@ def sweep(queue: str, kind: str = "full") -> Report | None:
         return None
     if kind == "quick":
         return publish_flagged(queue)
-    return recover(Scope(queue=queue))
+    report = recover(Scope(queue=queue))
+    prune(queue, limit=PRUNED)
+    return report
 
 
 def publish_flagged(queue: str) -> Report:
