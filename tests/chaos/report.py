@@ -60,9 +60,11 @@ def tell_recoveries(chaos: Chaos, history: History) -> None:
         seconds = [recovery.seconds for recovery in found if recovery.kill.kind == kind]
         middle, most = percentile(seconds, 0.5), percentile(seconds, 0.99)
         print(f"recovery after kill of {kind}: {len(seconds)} times, p50 {middle:.3f} s, p99 {most:.3f} s")
-    for kill, attempt, seconds in found[-SHOWN:]:
-        at = kill.at - chaos.started
-        print(f"    {seconds:.3f} s after the kill of {kill.kind} {kill.pid} at {at:.1f} s: run {attempt.run}")
+    for slow in found[-SHOWN:]:
+        at = slow.kill.at - chaos.started
+        print(
+            f"    {slow.seconds:.3f} s after the kill of {slow.kill.kind} {slow.kill.pid} at {at:.1f} s: {slow.attempt}"
+        )
 
 
 def errors(chaos: Chaos) -> Counter[str]:

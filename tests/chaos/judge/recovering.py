@@ -22,28 +22,34 @@ class Recovery(NamedTuple):
 
 
 def recoveries(history: History) -> list[Recovery]:
-    """Every kill of a process, or of its main process, that executed a run of a group that went on."""
+    """Every kill of a process, or of its main process, that executed a run of a group with something to run."""
     victims: dict[int, list[Attempt]] = defaultdict(list)
     for attempt in history.attempts:
-        if attempt.end is None:
+        if attempt.end is None and not history.is_zombie(attempt):
             victims[attempt.pid].append(attempt)
             victims[attempt.main].append(attempt)
-    begins = {group: [found.begin for found in attempts] for group, attempts in attempts_by_group(history).items()}
+    groups = attempts_by_group(history)
     kills = [kill for kill in history.kills if kill.kind != "watchdog"]
-    return [found for kill in kills for found in _of(history, begins, kill, victims.get(kill.pid, ()))]
+    return [found for kill in kills for found in _of(history, groups, kill, victims.get(kill.pid, ()))]
 
 
 def _of(
-    history: History, begins: Mapping[str, Sequence[float]], kill: Kill, victims: Sequence[Attempt]
+    history: History, groups: Mapping[str, Sequence[Attempt]], kill: Kill, victims: Sequence[Attempt]
 ) -> Iterator[Recovery]:
     for attempt in victims:
         intent = history.by_token.get(attempt.token)
         if intent is None or not attempt.begin <= kill.at <= attempt.last + SILENT:
             continue
-        following = begins.get(intent.group, ())
-        index = bisect_left(following, kill.at)
-        if index < len(following):
-            yield Recovery(kill, attempt, following[index] - kill.at)
+        following = groups.get(intent.group, ())
+        index = bisect_left(following, kill.at, key=lambda found: found.begin)
+        if index < len(following) and _waited(history, following[index], kill):
+            yield Recovery(kill, attempt, following[index].begin - kill.at)
+
+
+def _waited(history: History, attempt: Attempt, kill: Kill) -> bool:
+    """Whether this run was there at the kill: else its group had nothing to wait for."""
+    committed = history.by_token[attempt.token].committed
+    return committed is not None and committed <= kill.at
 
 
 def percentile(values: Sequence[float], share: float) -> float:
