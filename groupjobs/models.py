@@ -113,6 +113,7 @@ class JobRun(models.Model):
                 condition=Q(status__in=sorted(lifecycle.LIVE)),
             ),
             models.Index(name="groupjobs_live", fields=["queue", "id"], condition=Q(status__in=sorted(lifecycle.LIVE))),
+            models.Index(name="groupjobs_running", fields=["queue", "id"], condition=Q(status=lifecycle.RUNNING)),
             models.Index(
                 name="groupjobs_ended_badly",
                 fields=["status", "id"],
