@@ -13,7 +13,7 @@ from groupjobs.errors import LeaseLost, SoftTimeLimit
 from groupjobs.moves import REDIS_ERRORS
 
 if TYPE_CHECKING:
-    from groupjobs.consumer.service import Service
+    from groupjobs.consumer.serving import Service
 
 logger = logging.getLogger("groupjobs")
 

@@ -16,18 +16,24 @@ def no_transaction_left() -> Iterator[None]:
     One that is left open is rolled back with its connection, and TransactionManagementError raised,
     unless the handler raised something itself.
     """
+    before = _open_transactions()  # there are some in a test that is itself one
     try:
         yield
     finally:
-        left_open = [found for found in connections.all(initialized_only=True) if _in_transaction(found)]
-        for connection in left_open:
-            _discard(connection)
+        left_open = {alias: depth for alias, depth in _open_transactions().items() if depth != before.get(alias)}
+        for alias in left_open.keys() - before.keys():
+            _discard(connections[alias])
     if left_open:
         raise transaction.TransactionManagementError("The handler returned with a transaction left open.")
 
 
-def _in_transaction(connection: Any) -> bool:
-    return connection.connection is not None and (connection.in_atomic_block or not connection.get_autocommit())
+def _open_transactions() -> dict[str, int]:
+    """Alias -> how deep this thread's connection is in `atomic` blocks; 0 where only autocommit is off."""
+    return {
+        found.alias: len(found.atomic_blocks)
+        for found in connections.all(initialized_only=True)
+        if found.connection is not None and (found.in_atomic_block or not found.get_autocommit())
+    }
 
 
 def _discard(connection: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from django.db.models import DateTimeField, ExpressionWrapper, F, Value
 from django.db.models.functions import Now
@@ -17,54 +17,59 @@ def later(seconds: float) -> Any:
     return ExpressionWrapper(Now() + Value(timedelta(seconds=seconds)), output_field=DateTimeField())
 
 
+class Change(TypedDict, total=False):
+    """What goes with a transition.
+
+    `delay` is in seconds, and `yields` says that the group does not wait for it. `tried`, `failed` and
+    `lost` count an attempt, a failure and a loss. `suspect` marks the run, `clear_alone` unmarks it.
+    """
+
+    reason: str
+    error: dict[str, str] | None
+    delay: float | None
+    yields: bool
+    failed: bool
+    tried: bool
+    lost: bool
+    suspect: bool
+    clear_alone: bool
+
+
 def transit(
-    name: str,
-    run: int,
-    status: str,
-    fence: int,
-    *,
-    reason: str = "",
-    error: dict[str, str] | None = None,
-    delay: float | None = None,
-    yields: bool = False,
-    failed: bool = False,
-    tried: bool = False,
-    lost: bool = False,
-    suspect: bool = False,
-    clear_alone: bool = False,
-    new_fence: int | None = None,
-    asked: bool | None = None,
+    name: str, run: int, status: str, fence: int, *, asked: bool | None = None, **change: Unpack[Change]
 ) -> bool:
     """Move one run along the named edge; False when it is no longer as it was observed.
 
-    `tried`, `failed` and `lost` count an attempt, a failure and a loss. `asked` narrows to rows with
-    (True) or without (False) a cancel request. Raises ValueError for an edge that does not exist.
+    `asked` narrows to rows with (True) or without (False) a cancel request. Raises ValueError for an
+    edge that does not exist.
     """
     from groupjobs.models import JobRun
 
     if not allowed(name, status):
         raise ValueError(f"A run that is {status} cannot {name}.")
-    target = TRANSITIONS[name].target
-    changes: dict[str, Any] = {"status": target, "reason": reason[:255]}
-    changes |= _ending(target) if target in TERMINAL else _waiting(delay, yields)
-    changes |= {name: F(name) + 1 for name, yes in _counted(tried, failed, lost) if yes}
-    if error is not None:
-        changes["error"] = error
-    if suspect or clear_alone:
-        changes["alone"] = suspect
-    if new_fence is not None:
-        changes["fence"] = new_fence
     rows = JobRun.objects.using(alias()).filter(pk=run, status=status, fence=fence)
     if asked is not None:
         rows = rows.filter(cancel_requested_at__isnull=not asked)
-    return rows.update(**changes) == 1
+    return rows.update(**_columns(TRANSITIONS[name].target, change)) == 1
 
 
-def _counted(tried: bool, failed: bool, lost: bool) -> tuple[tuple[str, bool], ...]:
-    return (("attempts", tried or lost), ("failures", failed), ("losses", lost))
+def _columns(target: str, change: Change) -> dict[str, Any]:
+    columns: dict[str, Any] = {"status": target, "reason": change.get("reason", "")[:255]}
+    columns |= _ending() if target in TERMINAL else _waiting(change.get("delay"), change.get("yields", False))
+    columns |= {name: F(name) + 1 for name, yes in _counted(change) if yes}
+    if change.get("error") is not None:
+        columns["error"] = change.get("error")
+    if change.get("suspect") or change.get("clear_alone"):
+        columns["alone"] = change.get("suspect", False)
+    return columns
 
 
-def _ending(target: str) -> dict[str, Any]:
+def _counted(change: Change) -> tuple[tuple[str, bool], ...]:
+    tried, lost = change.get("tried", False), change.get("lost", False)
+    return (("attempts", tried or lost), ("failures", change.get("failed", False)), ("losses", lost))
+
+
+def _ending() -> dict[str, Any]:
     return {"finished_at": Now(), "dedup_key": None, "run_after": None, "unpublished": False, "yields": False}
 
 

@@ -22,9 +22,10 @@ from groupjobs.consumer.farewell import farewell
 from groupjobs.consumer.guard import Guard
 from groupjobs.consumer.pace import Pace
 from groupjobs.consumer.patience import Patience, Stopped
-from groupjobs.consumer.turning import turn_away
+from groupjobs.consumer.turning import Other, turn_away
 from groupjobs.errors import LeaseLost
 from groupjobs.ledger import Beginning, Settlement
+from groupjobs.lifecycle import Admission
 from groupjobs.store import Consumer, Outcome, Reservation, store_for
 
 logger = logging.getLogger("groupjobs")
@@ -111,35 +112,30 @@ class Service:
         ids = [r.run for r in reservations]
         rows = self.patience.database(lambda: ledger.load(self.queue, ids))
         decided = decide(reservations, rows, registry.resolve, self.consumer.nonce, self.settings.unknown_job_grace)
-        beginnings = [
-            Beginning(
-                item.row,
-                item.reservation.fence,
-                item.reservation.alone,
-                self.consumer.worker,
-                self.consumer.nonce,
-                admission.lost,
-                admission.counted,
-            )
-            for item, admission in decided.begin
-        ]
+        beginnings = [self._beginning(item, admission) for item, admission in decided.begin]
         begun = self.patience.database(lambda: ledger.begin(beginnings))
         self.committed = time.monotonic()
         items = [item for item, _ in decided.begin]
-        for item in items:
-            item.worker = self.consumer.worker
         with self.book.lock:
             self.book.items = list(items)
         self._not_begun([item for item in items if item.run not in begun])
         for item, admission in decided.begin:
             if admission.lost and item.run in begun:
                 moves.tell_lost(item.row, admission.counted)
-        self.book.extra += self.patience.database(lambda: turn_away(self.queue, decided.others))
-        abandoned = [reservation.run for reservation, _, admission in decided.others if admission.kind == "abandon"]
-        if abandoned:
-            reports.soon(self.queue, abandoned)
+        self._turn_away(decided.others)
         announcing.begun(self.book.in_state(WAIT))
         return items
+
+    def _beginning(self, item: Item, admission: Admission) -> Beginning:
+        item.worker, nonce = self.consumer.worker, self.consumer.nonce
+        fence, alone = item.reservation.fence, item.reservation.alone
+        return Beginning(item.row, fence, alone, item.worker, nonce, admission.lost, admission.counted)
+
+    def _turn_away(self, others: Sequence[Other]) -> None:
+        self.book.extra += self.patience.database(lambda: turn_away(self.queue, others))
+        abandoned = [reservation.run for reservation, _, admission in others if admission.kind == "abandon"]
+        if abandoned:
+            reports.soon(self.queue, abandoned)
 
     def _not_begun(self, items: Sequence[Item]) -> None:
         """Somebody moved these rows in between: they go back, and their groups behind them."""
