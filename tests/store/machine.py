@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from groupjobs.store import Consumer, EpochChanged, Lease, Outcome, Publication, keys
 from groupjobs.store.reference import Reference
 from groupjobs.store.replies import Reservation
-from tests.store.travel import Limits, Timed, check
+from tests.store.invariants import Limits, check
+from tests.store.travel import Timed
 
 RUNS = {
     1: ("a", 0), 2: ("a", 0), 3: ("a", -(2**53)), 4: ("b", 2**53), 5: ("b", 7),
@@ -47,9 +48,9 @@ class Serving(RuleBasedStateMachine):
     )
     def begin(self, limit: int, rate: tuple[int, float] | None, most: int | None) -> None:
         self.redis.flushall()
-        options: Any = {"queue": "q", "ttl": TTL, "consumers": most, "group_concurrency": limit, "rate": rate}
-        self.store = Timed(self.redis, prefix="test", **options)
-        self.model = Reference(now=lambda: self.store.now, **options)
+        options: Any = {"ttl": TTL, "consumers": most, "group_concurrency": limit, "rate": rate}
+        self.store = Timed(self.redis, **options)
+        self.model = Reference(now=lambda: self.store.now, queue="q", **options)
         self.limits = Limits(limit, rate)
         self.clients: list[Client] = []
         self.zombies: list[Client] = []

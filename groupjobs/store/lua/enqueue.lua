@@ -63,6 +63,7 @@ local function publish(p)
   elseif e and (e.s or call('ZSCORE', base .. ':line:' .. e.g, p.run)) then
     lift(p, e, at)
   else
+    if e then call('DEL', base .. ':run:' .. p.run) end -- it is in no place, so what it says is old
     join(p, at)
   end
 end

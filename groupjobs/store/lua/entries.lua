@@ -39,6 +39,13 @@ local function see_hash(run)
   if values[2] or values[3] or not call('ZSCORE', base .. ':line:' .. values[1], run) then add(run, values[1]) end
 end
 
+-- A held run without a hash: no script of ours leaves one behind.
+local function see_held(group)
+  for _, run in ipairs(call('SRANDMEMBER', base .. ':held:' .. group, PAGE)) do
+    if call('EXISTS', base .. ':run:' .. run) == 0 then add(run, group) end
+  end
+end
+
 local function read_keys()
   local pattern = base:gsub('[%*%?%[%]%^\\]', '\\%0') .. ':*'
   local page = call('SCAN', cursor_of_keys, 'MATCH', pattern, 'COUNT', PAGE)
@@ -46,6 +53,7 @@ local function read_keys()
     local kind, name = key:sub(#base + 1):match('^:(%l+):(.*)$')
     if kind == 'line' then see_line(name) end
     if kind == 'run' then see_hash(name) end
+    if kind == 'held' then see_held(name) end
   end
   return page[1]
 end

@@ -119,10 +119,8 @@ end
 if known_consumer and number == known_consumer.number then
   return { 'repeat', 0, 0, {}, held_now() }
 end
-if not known_consumer then
-  greet(worker)
-  answered()
-end
+if not known_consumer then greet(worker) end
+if not known_consumer or known_consumer.number == 0 then answered() end
 register(nonce, worker, pid, number)
 local stale_ones = settle()
 heal()

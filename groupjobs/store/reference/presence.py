@@ -6,7 +6,7 @@ from groupjobs.store.reference.data import PAUSE, Registered
 from groupjobs.store.reference.memory import Memory
 
 HEAL, PROMOTE, SILENT = 100, 128, 4
-DAY, LONGEST = 86_400_000, 8000
+DAY, LONGEST, LEFT_WAITING = 86_400_000, 8000, 200
 
 
 class Presence(Memory):
@@ -86,7 +86,10 @@ class Presence(Memory):
         if self.state != "open" or self.paused() or not self.data.ready:
             return 0
         slots = sum(slots for slots, leaving, _ in self.data.slots.values() if not leaving)
-        return min(len(self.data.ready), self.most or max(1, slots)) - len(self.data.consumers)
+        ready, most, live = len(self.data.ready), self.most or max(1, slots), len(self.data.consumers)
+        wanted = min(ready, most) - live
+        left_waiting = abs(self.now - min(self.data.ready.values())) >= LEFT_WAITING
+        return min(ready, most - live) if wanted <= 0 and live < most and left_waiting else wanted
 
     def ring(self) -> int:
         """How many bells to ring now; books them."""

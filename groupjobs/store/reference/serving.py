@@ -68,6 +68,7 @@ class Serving(Presence):
             return StepReply("repeat", self.held_by(nonce))
         if not known:
             self.data.workers.setdefault(consumer.worker, self.data.clock)
+        if not known or not known.number:
             self.answered()
         self.register(nonce, consumer.worker, consumer.pid, number)
         stale = self.settle(nonce, outcomes)

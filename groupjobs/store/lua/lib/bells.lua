@@ -2,6 +2,14 @@
 -- n outstanding, at (clock of the last ring), pause (ms after which an unanswered bell counts as lost;
 -- doubles up to 8 s), slots (sum over the live workers that do not leave).
 local PAUSE, LONGEST = 500, 8000
+local LEFT_WAITING = 200
+
+-- Whether the first ready group has waited for so long that no live consumer will take it soon: all are
+-- busy with long runs. A group with a priority, whose rank tells no time, counts at once.
+local function left_waiting()
+  local first = call('ZRANGE', base .. ':ready', 0, 0, 'WITHSCORES')
+  return math.abs(now - tonumber(first[2])) >= LEFT_WAITING
+end
 
 -- How many more consumers could work now; then outstanding bells, clock of the last ring, and pause.
 local function demand()
@@ -10,7 +18,9 @@ local function demand()
   if ready == 0 then return 0 end
   local found = call('HMGET', base .. ':bells', 'n', 'at', 'pause', 'slots')
   local most = settings.consumers > 0 and settings.consumers or math.max(1, tonumber(found[4] or 0))
-  local wanted = math.min(ready, most) - call('HLEN', base .. ':consumers')
+  local live = call('HLEN', base .. ':consumers')
+  local wanted = math.min(ready, most) - live
+  if wanted <= 0 and live < most and left_waiting() then wanted = math.min(ready, most - live) end
   return wanted, tonumber(found[1] or 0), tonumber(found[2] or 0), tonumber(found[3] or PAUSE)
 end
 
