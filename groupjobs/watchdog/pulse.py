@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -23,7 +24,7 @@ def interval(ttl: float) -> float:
 class Pulse:
     """One queue of the worker. Raises what the Redis client raises."""
 
-    def __init__(self, queue: str, store: Store, home: Home, main: int, slots: int) -> None:
+    def __init__(self, queue: str, store: Store, home: Home, main: int, slots: int, ttl: float) -> None:
         self.queue = queue
         self.due = 0.0
         self.announced = False  # that the worker leaves
@@ -31,6 +32,7 @@ class Pulse:
         self._home = home
         self._main = main
         self._slots = slots
+        self._ttl = ttl
         self.worker = home.worker_of(queue) or incarnation(main)
 
     def beat(self, listed: Mapping[str, int], leaving: bool) -> BeatReply:
@@ -39,8 +41,10 @@ class Pulse:
         Once judged dead an incarnation stays dead: then the worker goes on under a new one, and what
         began under the old one is refused.
         """
+        due = time.monotonic() + interval(self._ttl)
         reply = self._store.beat(self.worker, self._slots, listed, leaving)
         if reply.alive:
+            self.due = due
             self.announced = self.announced or leaving
         else:
             self._renew()

@@ -16,7 +16,7 @@ from groupjobs.store.connect import store_of
 from groupjobs.watchdog.assignment import Assignment
 from groupjobs.watchdog.home import Execution, Home, Mailbox
 from groupjobs.watchdog.processes import POLL, Process
-from groupjobs.watchdog.pulse import Pulse, interval
+from groupjobs.watchdog.pulse import Pulse
 from groupjobs.watchdog.roll import Roll
 
 logger = logging.getLogger("groupjobs.watchdog")
@@ -73,7 +73,7 @@ class Watch:
         for queue in self.home.served():
             if queue not in self.pulses and queue in self.settings.queues:
                 store = store_of(self.settings, queue, "beat")
-                self.pulses[queue] = Pulse(queue, store, self.home, self.main.pid, self.slots)
+                self.pulses[queue] = Pulse(queue, store, self.home, self.main.pid, self.slots, self.ttl)
 
     def _beat(self) -> bool:
         """Whether Redis was asked."""
@@ -83,9 +83,8 @@ class Watch:
                 continue
             self.main_stopped = self.main.stopped()
             if not self.main_stopped:
-                due = time.monotonic() + interval(self.ttl)
                 self._beat_once(pulse, leaving)
-                pulse.due, beaten = due, True
+                beaten = True
         return beaten
 
     def _beat_once(self, pulse: Pulse, leaving: bool) -> None:

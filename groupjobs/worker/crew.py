@@ -7,7 +7,7 @@ import logging
 import os
 from typing import Any, Final
 
-from groupjobs import conf
+from groupjobs import bell, conf
 from groupjobs.watchdog.assignment import Assignment, told
 from groupjobs.watchdog.home import Home, incarnation
 from groupjobs.watchdog.processes import DEAD, look
@@ -47,7 +47,7 @@ class Crew:
         """The worker takes messages through this Celery consumer: watch, beat and tick for it."""
         self.consumer = consumer
         if self._ticker is None:
-            self._ticker = Ticker(self.serve, self.free, lambda: self.direct)
+            self._ticker = Ticker(self)
             self._ticker.start()
             hear_first(self.leave)
 
@@ -91,6 +91,12 @@ class Crew:
         from celery.worker import state
 
         return 0 if identity.stopping() else max(0, self.slots() - len(state.reserved_requests))
+
+    def answered(self) -> int:
+        """How many bells the pool has taken up so far."""
+        from celery.worker import state
+
+        return state.total_count[bell.CONSUME]
 
     def leave(self) -> None:
         """The worker shuts down. May be called by a signal handler, and more than once."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from redis.exceptions import RedisError
 
@@ -21,27 +20,43 @@ from groupjobs.worker.sweeping import QUICK, Sweeps
 logger = logging.getLogger("groupjobs")
 
 REDIS_ERRORS: Final = (RedisError, OSError)
-BUDGET: Final = 2.75  # commands per second that an idle worker may send in all
+BUDGET: Final = 2.6  # commands per second that an idle worker may send in all
 SHORTEST: Final = 0.2  # seconds between two ticks of a queue, unless there is more to do at once
 UNANSWERED: Final = 0.21  # seconds after which a bell that nobody answers is worth another look
-LONGEST_PAUSE: Final = 5.0  # while Redis is down
+LONGEST_PAUSE: Final = 2.0  # seconds between two tries while Redis is down
 SELF_PAUSE: Final = (0.5, 8.0)  # seconds between two bells to ourselves that nobody answers; doubles
 
 
 def pace(queues: int, ttl: float) -> float:
-    """Seconds between two ticks of a queue of an idle worker: what its beats and turns leave of the budget."""
-    others = queues * (1 / interval(ttl) + 1 / QUICK)
+    """Seconds between two ticks of a queue of an idle worker: what its beats and quick sweeps leave of the budget."""
+    others = queues * (1 / interval(ttl) + 2 / QUICK)
     return min(queues / max(0.5, BUDGET - others), max(1.0, queues / 2))
+
+
+class Side(Protocol):
+    """The worker's side of a tick. `direct`: the Celery queue of this worker alone, '' when it has none."""
+
+    direct: str
+
+    def serve(self) -> frozenset[str]:
+        """The queues that are served now."""
+
+    def free(self) -> int:
+        """Slots of the pool that nothing occupies or waits for."""
+
+    def answered(self) -> int:
+        """How many bells the pool has taken up so far."""
 
 
 class QueueTick:
     """What this worker does about one queue each time it looks."""
 
-    def __init__(self, queue: str, direct: Callable[[], str]) -> None:
+    def __init__(self, queue: str, worker: Side) -> None:
         self.queue = queue
         self.due = 0.0
         self.failures = 0
-        self._direct = direct
+        self._worker = worker
+        self._answered = 0
         self._sweeps = Sweeps(conf.current().sweep_interval)
         self._self_due = 0.0
         self._self_pause = SELF_PAUSE[0]
@@ -56,7 +71,7 @@ class QueueTick:
         self.due = began + self._wait(reply, free, usual)
         self._ring(reply, free)
         for kind in self._sweeps.wanted(reply, store):
-            bell.sweep(self.queue, kind, self._direct() if free > 0 else "")
+            bell.sweep(self.queue, kind, self._worker.direct if free > 0 else "")
 
     @staticmethod
     def _wait(reply: TickReply, free: int, usual: float) -> float:
@@ -70,32 +85,26 @@ class QueueTick:
         return min(pauses)
 
     def _ring(self, reply: TickReply, free: int) -> None:
-        bells = reply.bells
+        bells, answered = reply.bells, self._worker.answered()
+        if answered != self._answered:
+            self._answered, self._self_due, self._self_pause = answered, 0.0, SELF_PAUSE[0]
         if not reply.unserved or free <= 0:
             self._self_due, self._self_pause = 0.0, SELF_PAUSE[0]
         elif time.monotonic() >= self._self_due:
             self._self_due = time.monotonic() + self._self_pause
             self._self_pause = min(2 * self._self_pause, SELF_PAUSE[1])
-            bell.ring_self(self.queue, self._direct())
+            bell.ring_self(self.queue, self._worker.direct)
             bells -= 1
         if bells > 0:
             bell.ring(self.queue, bells)
 
 
 class Ticker(threading.Thread):
-    """Looks at every queue that `served()` names, for as long as the worker does not shut down.
+    """Looks at every queue that the worker serves, for as long as it does not shut down."""
 
-    `free()`: slots of the pool that nothing occupies or waits for; `direct()`: the Celery queue of this
-    worker alone, '' when it has none.
-    """
-
-    def __init__(
-        self, served: Callable[[], frozenset[str]], free: Callable[[], int], direct: Callable[[], str]
-    ) -> None:
+    def __init__(self, worker: Side) -> None:
         super().__init__(name="groupjobs-tick", daemon=True)
-        self._served = served
-        self._free = free
-        self._direct = direct
+        self._worker = worker
         self._queues: dict[str, QueueTick] = {}
         self._outage = Outage("Redis (ticks)")
         self._ended = threading.Event()
@@ -120,15 +129,15 @@ class Ticker(threading.Thread):
         return max(0.01, min(due - time.monotonic(), 0.5))
 
     def _look(self) -> None:
-        served = self._served()
+        served = self._worker.serve()
         self._idle_until = time.monotonic() + 1.0
-        self._queues = {queue: self._queues.get(queue) or QueueTick(queue, self._direct) for queue in served}
+        self._queues = {queue: self._queues.get(queue) or QueueTick(queue, self._worker) for queue in served}
         usual = pace(len(served), conf.current().worker_ttl)
         for tick in self._queues.values():
             if time.monotonic() < tick.due:
                 continue
             try:
-                tick.look(self._free(), usual)
+                tick.look(self._worker.free(), usual)
             except REDIS_ERRORS as error:
                 self._outage.failed(error, "bells and sweeps wait until it is back")
             else:

@@ -6,7 +6,7 @@ from groupjobs.store.reference.data import PAUSE, Registered
 from groupjobs.store.reference.memory import Memory
 
 HEAL, PROMOTE, SILENT = 100, 128, 4
-DAY, LONGEST, LEFT_WAITING = 86_400_000, 8000, 200
+DAY, LONGEST, BUSY = 86_400_000, 8000, 150
 
 
 class Presence(Memory):
@@ -87,9 +87,8 @@ class Presence(Memory):
             return 0
         slots = sum(slots for slots, leaving, _ in self.data.slots.values() if not leaving)
         ready, most, live = len(self.data.ready), self.most or max(1, slots), len(self.data.consumers)
-        wanted = min(ready, most) - live
-        left_waiting = abs(self.now - min(self.data.ready.values())) >= LEFT_WAITING
-        return min(ready, most - live) if wanted <= 0 and live < most and left_waiting else wanted
+        busy = sum(known.seen <= self.data.clock - BUSY for known in self.data.consumers.values())
+        return min(ready - live + busy, most - live)
 
     def ring(self) -> int:
         """How many bells to ring now; books them."""

@@ -2,13 +2,15 @@
 -- n outstanding, at (clock of the last ring), pause (ms after which an unanswered bell counts as lost;
 -- doubles up to 8 s), slots (sum over the live workers that do not leave).
 local PAUSE, LONGEST = 500, 8000
-local LEFT_WAITING = 200
+local BUSY = 150
 
--- Whether the first ready group has waited for so long that no live consumer will take it soon: all are
--- busy with long runs. A group with a priority, whose rank tells no time, counts at once.
-local function left_waiting()
-  local first = call('ZRANGE', base .. ':ready', 0, 0, 'WITHSCORES')
-  return math.abs(now - tonumber(first[2])) >= LEFT_WAITING
+-- Consumers that were not seen for so long are busy with long runs and take no group soon.
+local function busy()
+  local count = 0
+  for _, found in ipairs(all_consumers()) do
+    if found.seen <= clock - BUSY then count = count + 1 end
+  end
+  return count
 end
 
 -- How many more consumers could work now; then outstanding bells, clock of the last ring, and pause.
@@ -20,7 +22,7 @@ local function demand()
   local most = settings.consumers > 0 and settings.consumers or math.max(1, tonumber(found[4] or 0))
   local live = call('HLEN', base .. ':consumers')
   local wanted = math.min(ready, most) - live
-  if wanted <= 0 and live < most and left_waiting() then wanted = math.min(ready, most - live) end
+  if live > 0 and live < most and ready < most then wanted = math.min(ready - live + busy(), most - live) end
   return wanted, tonumber(found[1] or 0), tonumber(found[2] or 0), tonumber(found[3] or PAUSE)
 end
 

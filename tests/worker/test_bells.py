@@ -1,0 +1,140 @@
+"""What an idle worker costs, and how soon a worker that is free finds work that nobody else can do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from groupjobs.models import JobRun
+from groupjobs.store import Store
+from groupjobs.worker.tick import BUDGET, pace
+from project.embedded import EmbeddedValkey
+from tests.conftest import StartWorker
+from tests.jobsapp import jobs
+from tests.servers.waiting import wait_until
+from tests.watchdog.conftest import holds
+from tests.worker.conftest import QUICK, beats, record
+
+pytestmark = pytest.mark.celery
+Journal = Callable[[], list[list[Any]]]
+
+
+def commands(valkey: EmbeddedValkey, seconds: float) -> list[str]:
+    """What clients, not scripts, ask of database 0 in so many seconds."""
+    seen: list[str] = []
+    deadline = time.monotonic() + seconds
+    listener: Any = valkey.client(timeout=seconds + 5)
+    with listener.monitor() as monitor, valkey.client() as other:
+        while time.monotonic() < deadline:
+            other.ping()
+            command = monitor.next_command()
+            while command["command"] != "PING":
+                if command["db"] == 0 and command["client_type"] != "lua":
+                    seen.append(command["command"])
+                command = monitor.next_command()
+            time.sleep(0.05)
+    return seen
+
+
+def test_an_idle_worker_costs_at_most_three_commands_a_second(
+    start_worker: StartWorker, store: Store, valkey: EmbeddedValkey
+) -> None:
+    worker = start_worker(options=QUICK, groupjobs={"WORKER_TTL": 15})
+    beats(store, worker)
+    wait_until(lambda: worker.text().count(" succeeded in ") >= 4, what="the first sweeps have ended")
+    seen = commands(valkey, 10)
+    ours = [command for command in seen if not command.startswith(("CLIENT", "HELLO", "AUTH", "SELECT", "PING"))]
+    assert len(ours) <= 30, ours
+
+
+def test_the_pace_of_ticks_leaves_room_for_the_beats() -> None:
+    for ttl in (5.0, 15.0, 60.0):
+        for queues in (1, 2, 3):
+            beats_a_second = queues / min(3.0, ttl / 5)
+            assert queues / pace(queues, ttl) + beats_a_second <= max(BUDGET, 2 + beats_a_second) + 0.01
+    assert pace(1, 15) < 0.5
+
+
+def test_a_run_is_found_by_the_worker_that_is_free(
+    start_worker: StartWorker, store: Store, journal: Journal, gate: Path
+) -> None:
+    busy = start_worker(options=QUICK, celery={"worker_prefetch_multiplier": 4})
+    beats(store, busy)
+    jobs.waits.enqueue("a", gate=str(gate), group="a")
+    jobs.waits.enqueue("b", gate=str(gate), group="b")
+    wait_until(lambda: {"a", "b"} <= {label for label, *_ in journal()})
+    free = start_worker(options=QUICK, celery={"worker_prefetch_multiplier": 4}, groupjobs={"WORKER_TTL": 15})
+    beats(store, free)
+    delays = []
+    for number in range(20):
+        began = time.monotonic()
+        jobs.note.enqueue(f"n{number}", group=f"g{number}")
+        wait_until(partial(said, journal, f"n{number}"), 10, pause=0.002)
+        delays.append(time.monotonic() - began)
+    gate.touch()
+    assert percentile(delays, 95) <= 0.6, sorted(delays)
+
+
+def said(journal: Journal, label: str) -> bool:
+    return [label] in journal()
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    return sorted(values)[len(values) * percent // 100 - 1]
+
+
+def test_a_scheduled_run_begins_in_time(start_worker: StartWorker, store: Store) -> None:
+    from django.utils import timezone
+
+    beats(store, start_worker(options=QUICK, groupjobs={"WORKER_TTL": 15}))
+    due = timezone.now() + timezone.timedelta(seconds=2)  # type: ignore[attr-defined]
+    jobs.note.using(run_after=due).enqueue("a")
+    wait_until(lambda: JobRun.objects.get().status == "SUCCEEDED")
+    started = JobRun.objects.get().started_at
+    assert started is not None
+    assert -0.05 <= (started - due).total_seconds() <= 0.5
+
+
+def test_a_lost_bell_is_rung_again(start_worker: StartWorker, store: Store, valkey: EmbeddedValkey) -> None:
+    worker = start_worker(options=QUICK)
+    beats(store, worker)
+    for number in range(5):
+        jobs.note.enqueue(f"n{number}", group=f"g{number}")
+        broker(valkey).delete("celery")
+    wait_until(lambda: not JobRun.objects.exclude(status="SUCCEEDED").exists(), 10)
+
+
+def broker(valkey: EmbeddedValkey) -> Any:
+    """The database of Celery's messages."""
+    client: Any = valkey.client()
+    client.execute_command("SELECT", 1)
+    return client
+
+
+def test_a_worker_that_serves_other_celery_queues_leaves_the_queue_alone(
+    start_worker: StartWorker, store: Store
+) -> None:
+    worker = start_worker(options=QUICK, queues=["mail"])
+    holds(lambda: record(store, worker) is None, 2)
+    assert [process for process in worker.descendants() if "groupjobs.watchdog" in process.cmdline()] == []
+
+
+def test_an_outage_of_redis_is_logged_once_and_the_worker_goes_on(
+    start_worker: StartWorker, store: Store, valkey: EmbeddedValkey
+) -> None:
+    worker = start_worker(options=QUICK, groupjobs={"WORKER_TTL": 3})
+    beats(store, worker)
+    valkey.kill()
+    began = time.monotonic()
+    wait_until(lambda: "Redis (ticks) does not answer" in worker.text(), 10)
+    holds(lambda: worker.alive, 5 - (time.monotonic() - began))
+    valkey.start()
+    jobs.note.enqueue("a")
+    wait_until(lambda: JobRun.objects.get().status == "SUCCEEDED", 30)
+    assert worker.text().count("Redis (ticks) does not answer") == 1
+    assert worker.text().count("Redis (beats) does not answer") == 1
