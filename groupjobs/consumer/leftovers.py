@@ -21,8 +21,11 @@ def no_transaction_left() -> Iterator[None]:
         yield
     finally:
         left_open = {alias: depth for alias, depth in _open_transactions().items() if depth != before.get(alias)}
-        for alias in left_open.keys() - before.keys():
-            _discard(connections[alias])
+        for alias in left_open:
+            if alias in before:
+                _leave(connections[alias], before[alias])
+            else:
+                _discard(connections[alias])
     if left_open:
         raise transaction.TransactionManagementError("The handler returned with a transaction left open.")
 
@@ -34,6 +37,12 @@ def _open_transactions() -> dict[str, int]:
         for found in connections.all(initialized_only=True)
         if found.connection is not None and (found.in_atomic_block or not found.get_autocommit())
     }
+
+
+def _leave(connection: Any, depth: int) -> None:
+    """Roll back to the savepoint that was there before."""
+    while len(connection.atomic_blocks) > depth:
+        connection.atomic_blocks[-1].__exit__(transaction.TransactionManagementError, None, None)
 
 
 def _discard(connection: Any) -> None:

@@ -57,6 +57,7 @@ class Service:
         self.consumer = consumer
         self.stop = stop
         self.executions = executions
+        self.report: Callable[[str, Sequence[int]], object] = reports.soon
         self.settings = settings
         self.book = Book(store_for(queue), consumer)
         self.pace = Pace(settings.commit_interval)
@@ -135,7 +136,7 @@ class Service:
         self.book.extra += self.patience.database(lambda: turn_away(self.queue, others))
         abandoned = [reservation.run for reservation, _, admission in others if admission.kind == "abandon"]
         if abandoned:
-            reports.soon(self.queue, abandoned)
+            self.report(self.queue, abandoned)
 
     def _not_begun(self, items: Sequence[Item]) -> None:
         """Somebody moved these rows in between: they go back, and their groups behind them."""

@@ -174,7 +174,7 @@ def test_what_keeps_a_run_from_beginning(row: Seen, change: dict[str, Any], kind
     found = lifecycle.admit(replace(row, **change), HEALED if row.status == "RUNNING" else MINE)
     assert (found.kind, found.reason) == (kind, reason)
     assert found.lost is (row.status == "RUNNING")
-    assert found.counted is (row.status == "RUNNING" and row.alone)
+    assert found.counted is (row.status == "RUNNING" and row.alone and reason != "requested")
     assert found.blocks is (kind == "back")
 
 

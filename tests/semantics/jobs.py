@@ -6,6 +6,8 @@ import asyncio
 import re
 from typing import Any
 
+from django.db import transaction
+
 from groupjobs import SoftTimeLimit, job
 from tests.jobsapp.journal import say, wait_at
 from tests.jobsapp.models import Written
@@ -123,3 +125,29 @@ def hold_the_gil() -> None:
 def stops_its_group(label: str, group: str = "g") -> None:
     say("begins", label)
     hold_the_gil()
+
+
+# --- for the helpers of tests
+
+
+@job(takes_context=True, max_attempts=3, backoff=3600)
+def slow_to_retry(context: Any, label: str) -> str:
+    if context.attempt < 3:
+        raise ValueError(label)
+    return label
+
+
+@job(atomic=True)
+def calls_back(label: str) -> None:
+    transaction.on_commit(lambda: Written.objects.create(label=f"{label} was committed", run=0, fence=0) and None)
+
+
+@job
+def leaves_a_transaction(label: str) -> str:
+    transaction.atomic().__enter__()
+    return label
+
+
+@job(group="{group}")
+def enqueues_itself(number: int, group: str = "g") -> None:
+    enqueues_itself.enqueue(number + 1, group=group)
