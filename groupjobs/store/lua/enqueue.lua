@@ -57,7 +57,7 @@ end
 
 local function publish(p)
   local at = p.due or (p.delay and now + p.delay)
-  local e = entry(p.run)
+  local e = call('EXISTS', base .. ':run:' .. p.run) == 1 and entry(p.run)
   if e and e.c then
     mark_again(p, e)
   elseif e and (e.s or call('ZSCORE', base .. ':line:' .. e.g, p.run)) then

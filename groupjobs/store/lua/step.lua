@@ -72,15 +72,25 @@ local function held_now()
   return flat
 end
 
+-- Carries one outcome out; false when it is stale. A plain end needs four fields of the entry only.
+local function carry_out(run, outcome)
+  local found = call('HMGET', base .. ':run:' .. run, 'c', 'f', 'n', 'g')
+  if found[1] ~= nonce or tonumber(found[2]) ~= outcome.fence then return false end
+  if outcome.verb == 'done' and not found[3] then
+    finish_run(run, found[4])
+  else
+    verbs[outcome.verb](run, entry(run), outcome)
+  end
+  return true
+end
+
 local function settle()
   local stale_ones, named, left = {}, {}, {}
   for _, outcome in ipairs(outcomes) do
     local run = outcome.run
-    local e = not named[run] and entry(run)
-    if e and e.c == nonce and e.f == outcome.fence then
+    if not named[run] and carry_out(run, outcome) then
       named[run] = true
       if not stays[outcome.verb] then left[#left + 1] = run end
-      verbs[outcome.verb](run, e, outcome)
     else
       stale_ones[#stale_ones + 1] = run
       stale_ones[#stale_ones + 1] = whole(outcome.fence)

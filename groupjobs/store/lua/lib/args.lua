@@ -3,6 +3,7 @@
 -- group_concurrency, rate count (0: none), rate period ms.
 local call = redis.call
 local base = KEYS[1]
+local find = string.find
 local LARGEST = 9007199254740992
 local cursor = 0
 
@@ -21,7 +22,7 @@ end
 
 local function integer(name, low, high)
   local given = text(name)
-  local number = #given <= 17 and given:find('^%-?%d+$') and tonumber(given)
+  local number = #given <= 17 and not find(given, '[^%d%-]') and tonumber(given)
   if not number or number < low or number > high then refuse(name) end
   if #given > 15 and whole(number) ~= given then refuse(name) end
   return number

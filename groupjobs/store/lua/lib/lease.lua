@@ -103,14 +103,17 @@ local function each_thousand(items, apply)
   end
 end
 
+local function finish_run(run, group)
+  free(run, group)
+  count('done')
+  gone[#gone + 1] = base .. ':run:' .. run
+end
+
 -- Ends a lease: done, retry, back or lost. The caller takes the run from its consumer's set.
 local function release(run, e, how, at, yields)
+  if how == 'done' and e.n == 0 then return finish_run(run, e.g) end
   free(run, e.g)
   count(how)
-  if how == 'done' and e.n == 0 then
-    gone[#gone + 1] = base .. ':run:' .. run
-    return
-  end
   if e.n > e.l then e.l, at = e.n, nil end
   if how == 'lost' then
     e.x, e.a = e.f, math.max(e.a, 1)

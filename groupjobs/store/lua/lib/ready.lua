@@ -3,6 +3,7 @@
 -- only time (the head's, or the next token's) keeps it. Verbs call `touch` and, at the end, `refresh`.
 local touched, touched_list = {}, {}
 local flags = call('HLEN', base .. ':groups') > 0
+local timed = call('EXISTS', base .. ':later') == 1
 local default_rules = { held = false, limit = settings.limit, count = settings.count, period = settings.period, version = 0 }
 
 -- `groups` hash: version, held, limit, rate count, rate period ms (0: the queue's default).
@@ -43,7 +44,7 @@ end
 
 local function leave(group)
   call('ZREM', base .. ':ready', group)
-  call('ZREM', base .. ':later', group)
+  if timed then call('ZREM', base .. ':later', group) end
 end
 
 local function place(group, lift)
@@ -56,9 +57,10 @@ local function place(group, lift)
   if at > now then
     call('ZREM', base .. ':ready', group)
     call('ZADD', base .. ':later', at, group)
+    timed = true
   else
     local priority = math.max(tonumber(hints[2] or 0), lift or -LARGEST)
-    call('ZREM', base .. ':later', group)
+    if timed then call('ZREM', base .. ':later', group) end
     call('ZADD', base .. ':ready', 'LT', now - priority * 1000, group)
   end
 end
