@@ -1,8 +1,9 @@
-"""Celery's side: the tasks `groupjobs.consume` and `groupjobs.sweep`, and what a worker does beside its pool."""
+"""Celery's side: the tasks `groupjobs.consume`, `.sweep` and `.enqueue`, and what a worker does beside its pool."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from celery import bootsteps, signals
@@ -26,6 +27,9 @@ PINNED: Final = {
     "track_started": False,
     "shared": False,
 }
+ENQUEUE: Final = "groupjobs.enqueue"
+# A tick is not lost with the process that has it, nor with a database that is away for some minutes.
+TICK: Final = {"acks_late": True, "ignore_result": True, "serializer": "json", "shared": False, "max_retries": 20}
 WITH_DIRECT_QUEUES: Final = ("redis", "amqp", "memory", "filesystem")
 
 _installed: list[Any] = []
@@ -43,6 +47,7 @@ def install(app: Any) -> None:
     bell.use(app)
     app.task(name=bell.CONSUME, **PINNED)(consume)
     app.task(name=bell.SWEEP, **PINNED)(sweep)
+    app.task(name=ENQUEUE, **TICK, autoretry_for=(DatabaseAway,), retry_backoff=True)(enqueue)
     app.steps["worker"].add(Farewell)
     app.steps["consumer"].add(DirectQueue)
     if len(_installed) == 1:
@@ -63,6 +68,28 @@ def sweep(queue: str, kind: str) -> None:
     from groupjobs import recovery
 
     recovery.sweep(queue, kind)
+
+
+class DatabaseAway(Exception):
+    """The database does not answer; the tick is tried again."""
+
+
+def enqueue(
+    job: str,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    group: str | None = None,
+    dedup: str | None = None,
+    once_in: float | None = None,
+) -> None:
+    """Enqueue a run of a job by its name, for celery beat: see `groupjobs.scheduling.enqueue`."""
+    from groupjobs import ledger, scheduling
+
+    try:
+        scheduling.enqueue(job, args, kwargs, group, dedup, once_in)
+    except ledger.CONNECTION_ERRORS as error:
+        ledger.forget_connection()
+        raise DatabaseAway(str(error)) from error
 
 
 class Farewell(bootsteps.StartStopStep):

@@ -7,6 +7,7 @@ from groupjobs.ledger.groups import cancel_waiting, group_row, mark_opened, set_
 from groupjobs.ledger.inserting import Batch, Line, flag_unpublished, insert, rows
 from groupjobs.ledger.loading import load
 from groupjobs.ledger.paging import (
+    ended_within,
     group_page,
     live_among,
     live_page,
@@ -41,6 +42,7 @@ __all__ = [
     "claim_report",
     "connection",
     "count_old",
+    "ended_within",
     "find",
     "flag_unpublished",
     "forget_connection",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from groupjobs.ledger.database import alias
+from groupjobs.ledger.transitions import later
 from groupjobs.lifecycle import LIVE, RUNNING
 
 if TYPE_CHECKING:
@@ -51,6 +52,16 @@ def group_page(queue: str, after: int, limit: int) -> list[JobGroup]:
 
     groups = JobGroup.objects.using(alias()).filter(queue=queue, pk__gt=after)
     return list(groups.order_by("pk")[:limit])
+
+
+def ended_within(run: JobRun, label: str, seconds: float) -> int | None:
+    """A run of the same job that was enqueued and ended in these last seconds, labelled with this run's key."""
+    from groupjobs.models import JobRun
+
+    since = later(-seconds)
+    ended = JobRun.objects.using(alias()).filter(finished_at__gt=since, enqueued_at__gt=since)
+    same = ended.filter(queue=run.queue, job=run.job, **{f"labels__{label}": run.dedup_key})
+    return same.order_by("-pk").values_list("pk", flat=True).first()
 
 
 def live_among(queue: str, runs: Sequence[int]) -> dict[int, str]:

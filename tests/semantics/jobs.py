@@ -139,7 +139,10 @@ def slow_to_retry(context: Any, label: str) -> str:
 
 @job(atomic=True)
 def calls_back(label: str) -> None:
-    transaction.on_commit(lambda: Written.objects.create(label=f"{label} was committed", run=0, fence=0) and None)
+    def committed() -> None:
+        Written.objects.create(label=f"{label} was committed", run=0, fence=0)
+
+    transaction.on_commit(committed)
 
 
 @job
