@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from groupjobs import ledger, lifecycle, moves
 from groupjobs.lifecycle import EntrySeen, RowSeen, Verdict
+from groupjobs.recovery.leaks import mend_groups
 from groupjobs.recovery.report import Report, Scope
 from groupjobs.store import Store
 from groupjobs.store.keys import line_name
@@ -81,12 +82,17 @@ class Judge:
             ghost = (entry.consumer, entry.worker)
             self.ghosts[ghost] = self.ghosts.get(ghost, 0) + released
         if found.word == lifecycle.PUBLISH:
-            publish.append(run)
-            self._detail(run, "republished", found.reason)
+            self._publish_later(run, publish, found)
         elif self.scope.abandon or found.word == lifecycle.LOST:
             self._lose(run, seen, found)
         else:
             self._detail(run, "released", found.reason, entry.worker if entry else "")
+
+    def _publish_later(self, run: JobRun, publish: list[JobRun], found: Verdict) -> None:
+        limit = self.scope.limit
+        if limit is None or self.report.moved() + len(publish) < limit:
+            publish.append(run)
+            self._detail(run, "republished", found.reason)
 
     def _keep(self, run: JobRun, entry: Entry | None, found: Verdict) -> None:
         if entry is not None and entry.silent:
@@ -132,6 +138,7 @@ class Judge:
     def _release(self, snapshot: Snapshot) -> None:
         """Heal the leases of the ghosts that were seen, and held sets that name runs without a lease."""
         mended = {group for group, state in snapshot.groups.items() if state.strays}
+        mend_groups(self.store, self.queue, snapshot, self.report)
         if self.report.dry_run:
             self.report.count("released", sum(self.ghosts.values()))
             return

@@ -13,7 +13,6 @@ from django.db import transaction
 
 from groupjobs import control, recovery
 from groupjobs.models import JobRun
-from groupjobs.recovery import Scope
 from groupjobs.store import Store, store_for
 from tests.core.dying import dies, survives
 from tests.core.rows import QUEUE, again, attempts
@@ -57,8 +56,8 @@ def silent(store: Store, worker: str) -> None:
 
 
 def recovered(store: Store, worker: str) -> None:
-    """A recovery that waits until the silent worker is past its TTL."""
-    recovery.recover(Scope(queue=QUEUE, patience=10))
+    """Recoveries, until the silent worker is past its TTL."""
+    wait_until(lambda: recovery.recover().moved() or not store.overview().workers)
 
 
 @pytest.fixture(params=[reaped, silent, recovered], ids=lambda how: how.__name__)

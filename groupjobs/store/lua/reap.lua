@@ -28,8 +28,8 @@ local function home_is_leaving()
   return leaving
 end
 
--- Members of the held set without a lease are taken out; leases of the dead are queued for healing; the
--- group is put where it belongs.
+-- Members of the held set without a lease are taken out; leases of the dead are queued for healing; a
+-- group that is in no list is put where it belongs.
 local function mend()
   for _, run in ipairs(call('SRANDMEMBER', base .. ':held:' .. group, HEAL)) do
     local e = entry(run)
@@ -41,7 +41,7 @@ local function mend()
       bury_consumer(e.c, leaving)
     end
   end
-  touch(group)
+  if not call('ZSCORE', base .. ':ready', group) and not call('ZSCORE', base .. ':later', group) then touch(group) end
   finish_leases()
 end
 
