@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from tests.chaos.history import Change, History, Kill, Stop, Violation
 
@@ -11,13 +12,23 @@ TOLERANCE = 0.5  # seconds: the row's times come from another clock
 
 def unexplained(history: History) -> Iterator[Violation]:
     """Kind "unexplained": a counted loss without a kill or a stop of the worker that had the run."""
+    births = _births(history)
     for run, changes in history.changed.items():
         begun = 0.0
         for change in changes:
-            if change.lost and not _explained(history, change, begun):
+            if change.lost and not _explained(history, change, begun, births.get(change.worker, begun)):
                 yield Violation("unexplained", _text(change), (run,))
             if change.after == "RUNNING":
                 begun = change.at
+
+
+def _births(history: History) -> Mapping[str, float]:
+    """When each identity of a worker was first written into a row."""
+    births: dict[str, float] = {}
+    for changes in history.changed.values():
+        for one, other in pairwise(changes):
+            births[other.worker] = min(one.at, births.get(other.worker, one.at))
+    return births
 
 
 def _text(change: Change) -> str:
@@ -39,15 +50,24 @@ def unwatched(history: History) -> list[int]:
     return found
 
 
-def _explained(history: History, change: Change, begun: float) -> bool:
+def _explained(history: History, change: Change, begun: float, born: float) -> bool:
+    """`begun`: when the lost attempt's row was written, `born`: when its worker's identity was first seen.
+
+    A worker that was stopped for long is judged dead under its identity for good: a stop while it bore it
+    explains every later loss. One process of its pool is only as dead as it was when it was stopped.
+    """
     main = main_of(change.worker)
     tried = [attempt for attempt in history.tried.get(change.run, ()) if attempt.fence == change.fence_before]
     pid = tried[0].pid if tried else None
     kills = (kill for kill in history.kills if kill.main == main and _kills(kill, pid))
     if any(begun - TOLERANCE <= kill.at <= change.at + TOLERANCE for kill in kills):
         return True
-    stops = (stop for stop in history.stops if stop.main == main and _stops(stop, pid, history.ttl))
-    return any(stop.start <= change.at + TOLERANCE and stop.end >= begun - TOLERANCE for stop in stops)
+    for stop in history.stops:
+        since = begun if stop.kind == "child" else born
+        during = stop.start <= change.at + TOLERANCE and stop.end >= since - TOLERANCE
+        if stop.main == main and during and _stops(stop, pid, history.ttl):
+            return True
+    return False
 
 
 def _kills(kill: Kill, pid: int | None) -> bool:
