@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from django.db import connections
+from django.db import connections, transaction
 
 from groupjobs import ledger, lifecycle, registry
 from groupjobs.signals import run_abandoned
@@ -37,19 +37,30 @@ def deliver(queue: str, runs: Sequence[int] | None = None, wait: float = 10.0) -
     that does not know the job leaves its report to one that does.
     """
     acknowledged: list[int] = []
-    started = [_start(run, acknowledged) for run in ledger.unreported(queue, PARKED, runs) if _knows(run)]
+    started: list[threading.Thread] = []
     until = time.monotonic() + wait
+    for run in _due(queue, runs):
+        if not _slots.acquire(timeout=max(0.0, until - time.monotonic())):
+            break
+        started += _start(run, acknowledged)
     for thread in started:
-        if thread is not None:
-            thread.join(max(0.0, until - time.monotonic()))
+        thread.join(max(0.0, until - time.monotonic()))
     return len(acknowledged)
+
+
+def _due(queue: str, runs: Sequence[int] | None) -> Iterator[JobRun]:
+    """Runs whose report is due and whose hooks are known here. Each must be claimed before the next is asked for."""
+    unknown: set[str] = set()
+    while page := ledger.unreported(queue, PARKED, runs, unknown):
+        unknown |= {run.job for run in page if not _knows(run)}
+        yield from (run for run in page if _knows(run))
 
 
 def deliver_here(queue: str, runs: Sequence[int] | None = None) -> int:
     """As `deliver`, one after the other in this thread, on its own connection. For tests."""
     acknowledged: list[int] = []
-    for run in ledger.unreported(queue, PARKED, runs):
-        if _knows(run) and ledger.claim_report(run, FIRST_PAUSE):
+    for run in _due(queue, runs):
+        if ledger.claim_report(run, FIRST_PAUSE):
             _report_once(run, acknowledged)
     return len(acknowledged)
 
@@ -72,17 +83,15 @@ def _knows(run: JobRun) -> bool:
     return run.reason == lifecycle.UNKNOWN_JOB or registry.resolve(run.job) is not None
 
 
-def _start(run: JobRun, acknowledged: list[int]) -> threading.Thread | None:
-    """Claim the report, so that no other process makes it now, and call the hooks in a thread."""
-    if not _slots.acquire(blocking=False):
-        return None
+def _start(run: JobRun, acknowledged: list[int]) -> list[threading.Thread]:
+    """Claim the report, so that no other process makes it now, and call the hooks in a thread. Takes a slot over."""
     pause = min(FIRST_PAUSE * 2.0**run.report_attempts, LONGEST_PAUSE)
     if not ledger.claim_report(run, pause):
         _slots.release()
-        return None
+        return []
     thread = threading.Thread(target=_report, args=(run, acknowledged), name=f"groupjobs-report-{run.pk}", daemon=True)
     thread.start()
-    return thread
+    return [thread]
 
 
 def _report(run: JobRun, acknowledged: list[int]) -> None:
@@ -106,7 +115,10 @@ def _call_hooks(run: JobRun) -> bool:
     if getattr(hook, "groupjobs_atomic", False):
         with ledger.one_commit():
             _tell(run, hook)
-            return ledger.acknowledge_report(run)
+            made = ledger.acknowledge_report(run)
+            if not made:  # another process has made it, or the run has a new life
+                transaction.set_rollback(True, using=ledger.alias())
+            return made
     _tell(run, hook)
     return ledger.acknowledge_report(run)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from django.db.models import F, Q
@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from groupjobs.ledger.database import alias
 from groupjobs.ledger.transitions import later
-from groupjobs.lifecycle import ABANDONED
+from groupjobs.lifecycle import ABANDONED, UNKNOWN_JOB
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -26,10 +26,17 @@ def _unacknowledged() -> QuerySet[JobRun]:
     return JobRun.objects.using(alias()).filter(status=ABANDONED, abandon_reported_at=None)
 
 
-def unreported(queue: str, parked: int, runs: Sequence[int] | None = None) -> list[JobRun]:
-    """Abandoned runs whose report is due and was tried fewer than `parked` times; at most a hundred."""
+def unreported(
+    queue: str, parked: int, runs: Sequence[int] | None = None, unknown: Collection[str] = ()
+) -> list[JobRun]:
+    """Abandoned runs whose report is due and was tried fewer than `parked` times; at most a hundred.
+
+    Runs of the jobs in `unknown` are left out, but for those that were abandoned because nobody knew their job.
+    """
     due = _unacknowledged().filter(Q(report_after=None) | Q(report_after__lte=Now()), queue=queue)
     due = due.filter(report_attempts__lt=parked)
+    if unknown:
+        due = due.filter(~Q(job__in=unknown) | Q(reason=UNKNOWN_JOB))
     if runs is not None:
         due = due.filter(pk__in=runs)
     return list(due.order_by("report_after", "id")[:PAGE])
