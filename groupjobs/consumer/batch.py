@@ -19,7 +19,6 @@ RUN = "run"  # its handler runs
 RAN = "ran"  # its handler ended, its outcome is not committed
 BACK = "back"  # it will not start here; its row is about to say READY again
 TOLD = "told"  # its row is right; the next step tells Redis
-LOST = "lost"  # its lease belongs to somebody else; it never starts here
 HELD = (WAIT, RUN, RAN, BACK)
 
 
@@ -90,7 +89,11 @@ class Book:
             return reply
 
     def keep(self) -> None:
-        """Re-assert the leases; learn which are lost and which runs somebody wants cancelled."""
+        """Re-assert the leases; learn which are lost and which runs somebody wants cancelled.
+
+        A lost one that has not started never starts here. Its row is given back: it says RUNNING under
+        our fence, which would be taken for an attempt that was lost.
+        """
         with self.lock:
             held = self.in_state(*HELD)
             if not held:
@@ -102,7 +105,7 @@ class Book:
                 item.cancelled |= item.run in cancels
                 if (item.run, item.reservation.fence) in lost or reply.state == "refused":
                     item.lost = True
-                    item.state = LOST if item.state == WAIT else item.state
+                    item.state = BACK if item.state == WAIT else item.state
 
     def in_state(self, *states: str) -> list[Item]:
         """Items in these states, in the order of the line."""

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from django.test import override_settings
 
 from groupjobs import control, ledger, moves, signals
 from groupjobs.consumer import guard
+from groupjobs.consumer import serving as serving_module
 from groupjobs.models import JobProgress, JobRun
 from groupjobs.store import Store
 from tests.core.rows import QUEUE, again, attempts, change, values
@@ -513,6 +514,28 @@ def test_nothing_starts_that_was_lost_in_the_meantime(
     drain()
     assert {row(run).losses for run in runs} == {0}
     assert Counter(statuses(runs)) == {"SUCCEEDED": 20}
+
+
+def test_a_run_that_was_lost_before_it_began_costs_nothing(
+    store: Store, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker was taken for dead while the consumer waited for the database."""
+    worker, load = new_worker(), ledger.load
+
+    def late(queue: str, runs: Sequence[int]) -> Any:
+        store.reap(worker=worker)
+        return load(queue, runs)
+
+    monkeypatch.setattr(ledger, "load", late)
+    monkeypatch.setattr(serving_module, "UNCONFIRMED", -1.0)
+    result = jobs.note.using(max_losses=0).enqueue(label="A")
+    serve(worker)
+    assert journal() == []
+    assert (row(result).status, row(result).losses) == ("READY", 0)
+    monkeypatch.undo()
+    drain()
+    assert (row(result).status, row(result).losses) == ("SUCCEEDED", 0)
+    assert attempts(row(result)) == []
 
 
 # --- what it costs
