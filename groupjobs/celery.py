@@ -128,6 +128,7 @@ def _listen() -> None:
     signals.worker_init.connect(_on_init, weak=False)
     signals.worker_ready.connect(_on_ready, weak=False)
     signals.worker_process_init.connect(_on_child, weak=False)
+    signals.task_received.connect(_on_received, weak=False)
     signals.worker_shutting_down.connect(_on_shutting_down, weak=False)
     signals.worker_shutdown.connect(_on_shutdown, weak=False)
 
@@ -142,6 +143,12 @@ def _on_init(sender: Any, **_: Any) -> None:
 def _on_ready(sender: Any, **_: Any) -> None:
     if (crew := _crew_of(sender.app)) is not None:
         crew.start(sender)
+
+
+def _on_received(sender: Any, request: Any, **_: Any) -> None:
+    """A message has come from the broker; in the main process."""
+    if request.name == bell.CONSUME and (crew := _crew_of(sender.app)) is not None:
+        crew.pass_on(request.args[0])
 
 
 def _on_child(**_: Any) -> None:

@@ -18,6 +18,7 @@ from groupjobs.worker.tick import Ticker
 
 logger = logging.getLogger("groupjobs")
 
+HELD_BACK: Final = 5  # messages per slot, running ones among them: a little more than Celery prefetches
 FAREWELL: Final = 2.0  # seconds that the end of a worker waits for its watchdog's last words
 
 
@@ -97,6 +98,16 @@ class Crew:
         from celery.worker import state
 
         return state.total_count[bell.CONSUME]
+
+    def pass_on(self, queue: str) -> None:
+        """A bell was received while every slot is taken: it rings once more, for a worker that has one.
+
+        Bounded by what this worker holds back already, or two busy workers would ring for ever.
+        """
+        from celery.worker import state
+
+        if self.free() == 0 and len(state.reserved_requests) < HELD_BACK * self.slots():
+            bell.ring(queue)
 
     def leave(self) -> None:
         """The worker shuts down. May be called by a signal handler, and more than once."""
