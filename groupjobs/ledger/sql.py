@@ -110,11 +110,12 @@ def update_from(vendor: str, assignments: str, columns: Columns, condition: str)
     """One UPDATE of runs `r` from a list `b`.
 
     Columns of `b` must not be called like columns of `r` that are assigned: MariaDB could not tell
-    them apart.
+    them apart. It has to be told as well to look the runs up by id: a scan would wait for rows that others
+    have locked.
     """
     source = list_source(vendor, columns)
     if vendor == "mysql":
-        return f"update {RUN} as r join {source} on {condition} set {assignments}"
+        return f"update {source} straight_join {RUN} as r force index (primary) on {condition} set {assignments}"
     return f"update {RUN} as r set {assignments} from {source} where {condition}"
 
 

@@ -110,7 +110,8 @@ def _keep_waiting(queue: str, names: Sequence[str], keys: Sequence[str]) -> None
     marks = [", ".join(["%s"] * len(values)) for values in (names, keys)]
     with database.cursor() as cursor:
         cursor.execute(
-            f"select id from {sql.RUN} where queue = %s and job in ({marks[0]}) and dedup_key in ({marks[1]}) "
+            # `status` is in no index of these columns: else MariaDB locks an entry of the index, and not the row.
+            f"select id, status from {sql.RUN} where queue = %s and job in ({marks[0]}) and dedup_key in ({marks[1]}) "
             f"order by id{lock}",
             [queue, *names, *keys],
         )
