@@ -115,8 +115,8 @@ class DirectQueue(bootsteps.StartStopStep):
         if crew is None or consumer.connection.transport.driver_type not in WITH_DIRECT_QUEUES:
             return
         name = f"groupjobs.{crew.worker.rpartition(':')[2]}"
+        # Celery's loop, which starts last, consumes from it with the others.
         consumer.task_consumer.add_queue(Queue(name, routing_key=name, auto_delete=True))
-        consumer.task_consumer.consume()
         crew.direct = name
 
 
