@@ -154,3 +154,9 @@ def leaves_a_transaction(label: str) -> str:
 @job(group="{group}")
 def enqueues_itself(number: int, group: str = "g") -> None:
     enqueues_itself.enqueue(number + 1, group=group)
+
+
+@job
+def labelled(label: str) -> str:
+    say(label)
+    return label
