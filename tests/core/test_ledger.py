@@ -134,7 +134,7 @@ def test_insert_is_part_of_the_caller_s_transaction() -> None:
     assert JobProgress.objects.count() == 1
 
 
-@committed
+@rolled_back
 def test_insert_is_all_or_nothing_over_the_thousands() -> None:
     lines = [("g", "[]", "{}", f"key {number}") for number in range(1500)] + [("g", "[]", "{}", "key 0")]
     with pytest.raises(IntegrityError):
@@ -308,7 +308,7 @@ def test_begin_writes_the_whole_batch_with_one_statement() -> None:
         assert row.last_attempted_at is not None
 
 
-@committed
+@rolled_back
 @pytest.mark.parametrize(
     "moved",
     [
@@ -330,7 +330,7 @@ def test_a_row_that_moved_since_it_was_seen_is_not_begun(moved: dict[str, Any]) 
     assert again(one).status == again(three).status == "RUNNING"
 
 
-@committed
+@rolled_back
 def test_a_row_that_was_deleted_since_is_not_begun() -> None:
     one, two = new(2)
     asked = [beginning(one, 100), beginning(two, 101)]
@@ -338,7 +338,7 @@ def test_a_row_that_was_deleted_since_is_not_begun() -> None:
     assert ledger.begin(asked) == {two.pk}
 
 
-@committed
+@rolled_back
 def test_begin_again_after_a_lost_reply_answers_the_same() -> None:
     run, lost = new()[0], running(40, alone=True)
     asked = [beginning(run, 100), beginning(lost, 101, lost=True, counted=True)]
@@ -457,7 +457,7 @@ MOVED = [
 ]
 
 
-@committed
+@rolled_back
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("actual", "word"), MOVED)
 def test_a_stale_fence_changes_nothing(name: str, actual: dict[str, Any], word: str) -> None:
@@ -468,7 +468,7 @@ def test_a_stale_fence_changes_nothing(name: str, actual: dict[str, Any], word: 
     assert attempts(run) == []
 
 
-@committed
+@rolled_back
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "abandon"])
 def test_a_run_that_was_abandoned_under_its_own_fence_stays_so(name: str) -> None:
     run = change(running(40), status="ABANDONED")
@@ -477,7 +477,7 @@ def test_a_run_that_was_abandoned_under_its_own_fence_stays_so(name: str) -> Non
     assert values(run) == before
 
 
-@committed
+@rolled_back
 @pytest.mark.parametrize("name", NAMES)
 def test_a_settled_outcome_is_settled_again_without_a_change(name: str) -> None:
     """A COMMIT whose reply was lost: the same outcome comes once more."""
@@ -491,7 +491,7 @@ def test_a_settled_outcome_is_settled_again_without_a_change(name: str) -> None:
     assert len(attempts(run)) == (name in ("fail", "retry"))
 
 
-@committed
+@rolled_back
 @pytest.mark.parametrize("name", NAMES)
 def test_a_deleted_row_is_gone(name: str) -> None:
     run = running(40)
@@ -529,14 +529,14 @@ def test_a_mixed_batch_is_settled_in_one_commit_and_every_row_gets_its_own() -> 
     assert timedelta(seconds=29) < due - retried < timedelta(seconds=31)
 
 
-@committed
+@rolled_back
 def test_a_retry_of_a_run_that_somebody_cancelled_is_a_cancel() -> None:
     run = running(40, cancel_requested_at=Now())
     assert settle([outcomes(run)["retry"]]) == {run.pk: Answer(ledger.SETTLED, "CANCELLED", 40)}
     assert again(run).status == "CANCELLED"
 
 
-@committed
+@rolled_back
 def test_settling_frees_the_dedup_key() -> None:
     batch = Batch(QUEUE, NOOP, [("g", "[]", "{}", "key")])
     for name in ("succeed", "fail", "cancel", "abandon"):
@@ -549,7 +549,7 @@ def test_settling_frees_the_dedup_key() -> None:
 # --- give back
 
 
-@committed
+@rolled_back
 def test_give_back_counts_nothing_and_leaves_the_hint() -> None:
     for alone in (True, False):
         run = running(40, alone=alone, losses=1, failures=2, attempts=3)
@@ -560,7 +560,7 @@ def test_give_back_counts_nothing_and_leaves_the_hint() -> None:
         assert attempts(run) == []
 
 
-@committed
+@rolled_back
 def test_give_back_touches_only_rows_under_its_own_fences() -> None:
     mine, late, ended, waits = running(40), running(51), running(42), running(43)
     change(ended, status="SUCCEEDED")
