@@ -35,6 +35,8 @@ API = frozenset(
         "templates",
     )
 )
+# Folders whose tests need no database: they run on the first leg only.
+NO_DATABASE = frozenset({"store", "watchdog", "servers"})
 WORKERS = pytest.StashKey[list[Worker]]()
 
 
@@ -131,6 +133,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.parent == ROOT / "tests" and item.path.stem in API:
             item.add_marker("api")
+        if item.path.parent.name in NO_DATABASE:
+            item.add_marker("once")
     if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         return
     left_out = [item for item in items if item.get_closest_marker("once")]
@@ -142,6 +146,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show the logs of the workers of a failed test."""
     report = yield
+    # A lone surrogate in a log cannot travel from a process of pytest-xdist.
+    report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
     if report.failed:
         for worker in item.stash.get(WORKERS, []):
             report.sections.append((f"worker {worker.name}", worker.tail()))
