@@ -35,8 +35,8 @@ API = frozenset(
         "templates",
     )
 )
-# Folders whose tests need no database: they run on the first leg only.
-NO_DATABASE = frozenset({"store", "watchdog", "servers"})
+# Folders whose tests are not about the database: they run on the first leg only.
+NO_DATABASE = frozenset({"store", "watchdog", "servers", "worker"})
 WORKERS = pytest.StashKey[list[Worker]]()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 from functools import partial
@@ -143,19 +142,19 @@ def test_ten_thousand_leases_of_the_dead_are_healed_in_short_calls(real: Store) 
         who = Consumer(f"c{number}", f"w{number % 4}", number + 1)
         reply = real.step(who, 1, 500)
         assert len(reply.reservations) == 500
-    durations = [timed(real, partial(real.reap, f"w{number}")) for number in range(4)]
+    commands = [counted(real, partial(real.reap, f"w{number}")) for number in range(4)]
     while real.overview().dead:
-        durations.append(timed(real, real.reap))
+        commands.append(counted(real, real.reap))
     assert real.overview().stats["healed"] == 10_000
-    assert len(durations) >= 100
-    assert statistics.median(durations) < 10_000, "microseconds"
+    assert len(commands) >= 100
+    assert max(commands) < 3_000
 
 
-def timed(store: Store, call: Callable[[], object]) -> float:
-    """Microseconds that the server spent in one script call."""
+def counted(store: Store, call: Callable[[], object]) -> int:
+    """How many commands the server executed in one script call."""
     store.client.config_resetstat()
     call()
-    return float(store.client.info("commandstats")["cmdstat_evalsha"]["usec"])
+    return sum(int(found["calls"]) for found in store.client.info("commandstats").values())
 
 
 def test_strays_of_a_group_are_mended(scripts: Timed) -> None:
