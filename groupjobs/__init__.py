@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from groupjobs.errors import SoftTimeLimit as SoftTimeLimit
     from groupjobs.jobs import atomic_hook as atomic_hook
     from groupjobs.jobs import job as job
+    from groupjobs.tracking import aprogress as aprogress
     from groupjobs.tracking import progress as progress
     from groupjobs.waiting import wait as wait
 
@@ -29,6 +30,7 @@ EXPORTS: Final = {
     "Refused": "groupjobs.errors",
     "Retry": "groupjobs.errors",
     "SoftTimeLimit": "groupjobs.errors",
+    "aprogress": "groupjobs.tracking",
     "atomic_hook": "groupjobs.jobs",
     "install": "groupjobs.celery",
     "job": "groupjobs.jobs",
@@ -44,6 +46,7 @@ __all__ = [
     "Refused",
     "Retry",
     "SoftTimeLimit",
+    "aprogress",
     "atomic_hook",
     "install",
     "job",

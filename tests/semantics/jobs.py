@@ -160,3 +160,43 @@ def enqueues_itself(number: int, group: str = "g") -> None:
 def labelled(label: str) -> str:
     say(label)
     return label
+
+
+@job(max_attempts=5, backoff=0)
+def fails_at_the_gate(label: str, gate: str) -> None:
+    say("begins", label)
+    wait_at(gate)
+    raise ValueError(label)
+
+
+# --- progress, chaining, names
+
+
+@job(takes_context=True, atomic=True)
+def tells_and_waits(context: Any, gate: str) -> None:
+    for done in range(1, 6):
+        context.progress(done=done, total=10, message=f"step {done}", phase="walking")
+    say("told")
+    wait_at(gate)
+
+
+@job(takes_context=True)
+def tracks(context: Any, gate: str) -> None:
+    """Listens for a cancel at each step of an endless walk."""
+    for step in context.track(iter(int, 1), message="for ever"):
+        if not step:
+            say("walks")
+            wait_at(gate)
+
+
+@job(group="{group}")
+def chains(label: str, follow: list[str], group: str = "c") -> None:
+    say(label)
+    if follow:
+        chains.enqueue(follow[0], follow[1:], group)
+
+
+@job(name="tests.renamed", aliases=["tests.old_name", "tests.semantics.jobs.moved_away"])
+def renamed(label: str) -> str:
+    say("renamed", label)
+    return label

@@ -1,0 +1,152 @@
+"""Every signal of runs has a sender, which sends it once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.dispatch import Signal
+
+from groupjobs import control, recovery, signals
+from groupjobs.models import JobRun
+from groupjobs.store import Consumer, Lease, Store
+from groupjobs.store.keys import line_name
+from project.embedded import EmbeddedValkey
+from tests.core.rows import running
+from tests.core.serving import drain, pk_of
+from tests.jobsapp.jobs import fails, flaky, gives_up, note
+
+Heard = list[dict[str, Any]]
+
+
+@contextmanager
+def heard(signal: Signal) -> Iterator[Heard]:
+    said: Heard = []
+
+    def hear(sender: Any, **facts: Any) -> None:
+        said.append({"sender": sender, **{name: value for name, value in facts.items() if name != "signal"}})
+
+    signal.connect(hear)
+    try:
+        yield said
+    finally:
+        signal.disconnect(hear)
+
+
+def reaped(store: Store, run: JobRun, overdue: bool = False) -> None:
+    """Its consumer is dead, and its lease back in line."""
+    consumer = Consumer("n1", "here:1:x", 1)
+    store.step(consumer, 1, 0)
+    store.keep(consumer, 1, [Lease(run.pk, line_name(run.group, run.pk), 0, run.life, run.fence, int(run.alone))])
+    store.reap(worker=consumer.worker, consumer="n1", overdue=[(run.pk, run.fence)] if overdue else [])
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("finder", ["consumer", "recovery"])
+def test_a_loss_is_announced_once(store: Store, finder: str, alone: bool) -> None:
+    run = running(alone=alone, worker="dead:1:x")
+    with heard(signals.run_lost) as said:
+        reaped(store, run)
+        if finder == "recovery":
+            recovery.recover()
+        drain()
+        recovery.recover()
+    facts = {"run": run.pk, "queue": "default", "job": run.job, "worker": "dead:1:x", "counted": alone}
+    assert said == [{"sender": JobRun, **facts}]
+
+
+def test_a_loss_too_many_is_announced_as_well(store: Store) -> None:
+    run = running(alone=True, max_losses=0)
+    with heard(signals.run_lost) as lost, heard(signals.run_abandoned) as abandoned:
+        recovery.recover()
+    assert [(facts["run"], facts["counted"]) for facts in lost] == [(run.pk, True)]
+    assert [facts["run"].pk for facts in abandoned] == [run.pk]
+
+
+def test_an_overdue_attempt_is_a_failure_and_no_loss(store: Store) -> None:
+    run = running(alone=True, time_limit=1.0, max_attempts=1)
+    with heard(signals.run_lost) as lost, heard(signals.run_failed) as failed:
+        reaped(store, run, overdue=True)
+        drain()
+    assert not lost
+    assert [(facts["run"], facts["error"]) for facts in failed] == [(run.pk, "groupjobs.errors.TimedOut")]
+
+
+def test_a_publication_that_fails_is_announced(store: Store, valkey: EmbeddedValkey) -> None:
+    with heard(signals.publication_failed) as said:
+        valkey.kill()
+        first = note.enqueue("a")
+        second = note.enqueue("b")
+    assert [(facts["sender"], facts["queue"], facts["runs"]) for facts in said] == [
+        (None, "default", [pk_of(first)]),
+        (None, "default", [pk_of(second)]),
+    ]
+    assert said[0]["error"] is not None
+    assert said[1]["error"] is None, "the breaker is open: nobody was asked"
+
+
+def test_a_receiver_that_raises_changes_nothing(store: Store, valkey: EmbeddedValkey) -> None:
+    def bad(**_: Any) -> None:
+        raise ValueError("a bad receiver")
+
+    signals.publication_failed.connect(bad)
+    try:
+        valkey.kill()
+        result = note.enqueue("a")
+    finally:
+        signals.publication_failed.disconnect(bad)
+    assert JobRun.objects.get(pk=result.id).unpublished
+
+
+def cancel_waiting() -> JobRun:
+    run = JobRun.objects.get(pk=note.enqueue("a").id)
+    control.cancel([run.pk], by="Ada")
+    return run
+
+
+def cancel_itself() -> JobRun:
+    result = gives_up.enqueue("a")
+    drain()
+    return JobRun.objects.get(pk=result.id)
+
+
+def expire() -> JobRun:
+    result = note.using(expires=3600).enqueue("a")
+    JobRun.objects.update(expires_at="2001-01-01T00:00Z")
+    drain()
+    return JobRun.objects.get(pk=result.id)
+
+
+def fall_with_the_line() -> JobRun:
+    fails.using(group="g", after_failure="cancel").enqueue("a")
+    result = note.enqueue("b")
+    drain()
+    return JobRun.objects.get(pk=result.id)
+
+
+@pytest.mark.parametrize("act", [cancel_waiting, cancel_itself, expire, fall_with_the_line])
+def test_every_way_to_be_cancelled_is_announced(store: Store, act: Callable[[], JobRun]) -> None:
+    with heard(signals.run_cancelled) as said:
+        run = act()
+        drain()
+    run.refresh_from_db()
+    facts = {"run": run.pk, "queue": "default", "job": run.job, "reason": run.reason}
+    assert [entry for entry in said if entry["run"] == run.pk] == [{"sender": JobRun, **facts}]
+    assert run.reason
+
+
+def test_the_others(store: Store) -> None:
+    with (
+        heard(signals.run_begun) as begun,
+        heard(signals.run_succeeded) as succeeded,
+        heard(signals.run_retried) as retried,
+        heard(signals.run_failed) as failed,
+    ):
+        good, bad = flaky.enqueue("a", failures=1), fails.enqueue("b")
+        drain()
+    assert sorted(facts["run"].id for facts in begun) == sorted([pk_of(good), pk_of(good), pk_of(bad)])
+    assert [facts["run"] for facts in succeeded] == [pk_of(good)]
+    assert [(facts["run"], facts["error"]) for facts in retried] == [(pk_of(good), "builtins.ValueError")]
+    assert [(facts["run"], facts["error"]) for facts in failed] == [(pk_of(bad), "builtins.ValueError")]
