@@ -1,0 +1,78 @@
+"""Places in a line at the edges of what an order may be; keys of runs whose worker died; clocks that are wrong."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from groupjobs import control, recovery
+from groupjobs.errors import Refused
+from groupjobs.store import Store
+from groupjobs.store.keys import line_name
+from tests.core.rows import QUEUE, again, change, running
+from tests.core.serving import drain, pk_of, statuses
+from tests.jobsapp.jobs import flaky, note
+from tests.semantics.jobs import once
+from tests.servers.waiting import wait_until
+
+Said = Callable[[], list[list[Any]]]
+
+FAR = 2**53
+
+
+def test_orders_at_the_edges_keep_their_place_through_retry_and_recovery(store: Store, journal: Said) -> None:
+    orders = [FAR, FAR - 1, 0, 1 - FAR, -FAR]
+    control.hold(QUEUE, "g")
+    runs = [flaky.using(group="g", order=order).enqueue(str(order), failures=1) for order in orders]
+    lost = again(pk_of(runs[-1]))
+    change(lost, status="RUNNING", fence=5, alone=True, worker="dead:1:x", consumer="dead")
+    store.withdraw([(lost.pk, line_name("g", lost.pk), 1)])
+    recovery.recover()
+    control.resume(QUEUE, "g")
+    drain()
+    assert [int(label) for (label,) in journal()] == [order for order in sorted(orders) for _ in range(_tries(order))]
+
+
+def _tries(order: int) -> int:
+    """Its loss counts as an attempt, so the lost one does not fail any more."""
+    return 1 if order == -FAR else 2
+
+
+@pytest.mark.parametrize("order", [FAR + 1, -FAR - 1, 0.5, True, "1"])
+def test_other_orders_are_refused(order: Any) -> None:
+    with pytest.raises(Refused, match="order must be a whole number"):
+        note.using(order=order)
+
+
+@pytest.mark.parametrize("most", [0, 2])
+def test_a_dead_worker_leaves_no_key_behind(store: Store, journal: Said, most: int) -> None:
+    """Abandoned or tried again: either way the key is free when the run has ended."""
+    run = running(alone=True, max_losses=most, job=once.job_name, dedup_key="k", args=["k", "lost"])
+    assert once.enqueue("k", "new").id == str(run.pk), "until it is found dead it counts as live"
+    recovery.recover()
+    drain()
+    assert again(run).status == ("SUCCEEDED" if most else "ABANDONED")
+    assert again(run).dedup_key is None
+    assert once.enqueue("k", "newer").id != str(run.pk)
+
+
+@pytest.mark.parametrize("skew", [60, -60])
+def test_a_clock_that_is_a_minute_off_has_no_effect(
+    store: Store, journal: Said, monkeypatch: pytest.MonkeyPatch, skew: int
+) -> None:
+    due = timezone.now() + dt.timedelta(seconds=0.5)
+    later, at_once = note.using(run_after=due, group="later").enqueue("later"), note.enqueue("now")
+    short = note.using(expires=3600).enqueue("short")
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + skew)
+    drain(lambda: statuses([at_once, short]) == ["SUCCEEDED"] * 2)
+    wait_until(lambda: real() > due.timestamp())
+    drain()
+    started = again(pk_of(later)).started_at
+    assert started
+    assert dt.timedelta(0) <= started - due < dt.timedelta(seconds=2)
