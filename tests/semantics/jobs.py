@@ -196,7 +196,7 @@ def chains(label: str, follow: list[str], group: str = "c") -> None:
         chains.enqueue(follow[0], follow[1:], group)
 
 
-@job(name="tests.renamed", aliases=["tests.old_name", "tests.semantics.jobs.moved_away"])
+@job(name="tests.semantics.renamed", aliases=["tests.old_name", "tests.semantics.jobs.moved_away"])
 def renamed(label: str) -> str:
     say("renamed", label)
     return label

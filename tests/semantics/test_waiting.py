@@ -69,7 +69,7 @@ def test_a_chain_queues_up_behind_what_waits(store: Store, journal: Said) -> Non
 # --- renames
 
 
-@pytest.mark.parametrize("old", ["tests.renamed", "tests.old_name", "tests.semantics.jobs.moved_away"])
+@pytest.mark.parametrize("old", ["tests.semantics.renamed", "tests.old_name", "tests.semantics.jobs.moved_away"])
 def test_a_waiting_row_of_an_old_name_runs(store: Store, journal: Said, old: str) -> None:
     [run] = insert(Batch("default", old, [("g", '["a"]', "{}", None)]))
     publish([run])
@@ -79,7 +79,7 @@ def test_a_waiting_row_of_an_old_name_runs(store: Store, journal: Said, old: str
 
 
 def test_new_rows_carry_the_name(store: Store) -> None:
-    assert JobRun.objects.get(pk=renamed.enqueue("a").id).job == "tests.renamed"
+    assert JobRun.objects.get(pk=renamed.enqueue("a").id).job == "tests.semantics.renamed"
 
 
 def test_a_name_that_nobody_has_waits_for_a_worker_that_has_it(store: Store, journal: Said) -> None:
