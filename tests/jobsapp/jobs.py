@@ -419,3 +419,13 @@ def half_reported(label: str) -> None:
 def fails_and_has_a_hook(label: str) -> None:
     say(label)
     raise ValueError(label)
+
+
+@job(group="{group}", takes_context=True, max_attempts=2, backoff=FAST)
+def one_of_many(context: Any, group: str, number: int, fails: bool = False) -> None:
+    """Says when it begins and ends; between the two nobody else of its group may begin."""
+    say("begin", group, number)
+    said_all = "end" if not fails or context.attempt == 2 else "failed"
+    say(said_all, group, number)
+    if said_all == "failed":
+        raise ValueError("the first time")
