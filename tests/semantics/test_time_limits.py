@@ -150,7 +150,8 @@ def test_cancel_by_force_kills_what_does_not_listen(start_worker: StartWorker, j
     assert not set(child) & set(worker.children())
     after = in_time.enqueue("b")
     wait_until(lambda: ended(after), 30)
-    assert store_for("default").client.scard(f"{store_for('default').base}:kills") == 0
+    store = store_for("default")
+    wait_until(lambda: store.client.scard(f"{store.base}:kills") == 0, 20, "a beat has taken the order back")
 
 
 def test_recovery_ends_a_lost_run_that_was_to_be_cancelled(store: Store) -> None:
