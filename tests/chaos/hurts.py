@@ -106,25 +106,27 @@ def _retire(chaos: Chaos, worker: Worker) -> None:
 
 
 def _some(chaos: Chaos) -> Worker | None:
-    """A worker with children that no other fault has in its hands, mostly one that executes something."""
+    """A worker with children that no other fault has in its hands, mostly one with the longest run in hands."""
     stopped = {stop.main for stop in chaos.record.stops if stop.pid in chaos.record.stopped()}
     fit = [worker for worker in chaos.fleet.workers if worker.alive and worker.pid not in stopped and worker.children()]
+    if not fit or chaos.rng.random() > SEEK_WORK:
+        return chaos.rng.choice(fit) if fit else None
     busy = busy_processes(chaos.handler_log)
-    at_work = [worker for worker in fit if busy & set(worker.children())]
-    if at_work and chaos.rng.random() < SEEK_WORK:
-        return chaos.rng.choice(at_work)
-    return chaos.rng.choice(fit) if fit else None
+    chaos.rng.shuffle(fit)
+    return max(fit, key=lambda worker: max((busy.get(pid, 0.0) for pid in worker.children()), default=0.0))
 
 
 def _one_of(chaos: Chaos, children: Sequence[int]) -> int:
-    """One process of a pool, mostly one that executes something."""
-    at_work = sorted(busy_processes(chaos.handler_log) & set(children))
-    return chaos.rng.choice(at_work if at_work and chaos.rng.random() < SEEK_WORK else children)
+    """One process of a pool, mostly the one with the longest run in hands."""
+    if chaos.rng.random() > SEEK_WORK:
+        return chaos.rng.choice(children)
+    busy = busy_processes(chaos.handler_log)
+    return max(chaos.rng.sample(children, len(children)), key=lambda pid: busy.get(pid, 0.0))
 
 
 def _stop(chaos: Chaos, worker: Worker | None, targets: Iterable[Target]) -> str:
     assert worker is not None
-    seconds = chaos.rng.uniform(1.3, 3) * chaos.plan.ttl
+    seconds = chaos.rng.uniform(1.1, 2.5) * chaos.plan.ttl
     for pid, kind in targets:
         chaos.record.stop(pid, worker.pid, kind)
         chaos.later(seconds, lambda pid=pid: chaos.record.resume(pid))  # type: ignore[misc]

@@ -76,12 +76,19 @@ def read(lines: Iterable[str]) -> Told:
     return told
 
 
-def busy(path: Path, tail: int = 65536) -> set[int]:
-    """Processes that execute a handler now, as far as the end of the log tells."""
+def busy(path: Path, tail: int = 65536) -> dict[int, float]:
+    """Processes that execute a handler now, and for how many seconds, as far as the end of the log tells."""
     if not path.exists():
-        return set()
+        return {}
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - tail))
         lines = file.read().decode().splitlines()[1:]
-    last = {words[2]: words[0] for words in map(str.split, lines) if len(words) > 2}
-    return {int(pid) for pid, kind in last.items() if kind in "BT"}
+    begun: dict[int, float] = {}
+    for kind, clock, pid, *_ in map(str.split, lines):
+        if kind == "B":
+            begun[int(pid)] = int(clock) / 1e9
+        elif kind == "T":
+            begun.setdefault(int(pid), int(clock) / 1e9)
+        else:
+            begun.pop(int(pid), None)
+    return {pid: time.monotonic() - since for pid, since in begun.items()}

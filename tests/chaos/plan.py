@@ -25,4 +25,4 @@ class Plan:
     def heavy(self) -> float:
         """Share of runs that take their time: as large as the fleet can work off easily."""
         budget = 0.15 * self.workers * self.concurrency * self.seconds * 1000 / self.runs  # ms a run
-        return max(0.0, min(0.1, (budget - 2) / 230))
+        return max(0.0, min(0.1, (budget - 2) / 430))

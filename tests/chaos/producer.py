@@ -23,6 +23,7 @@ from django.utils import timezone
 from tests.chaos.history import COMMITTED, ROLLED_BACK, UNKNOWN
 
 WAVE = 0.2  # seconds between two waves
+LONG = 0.15  # of the heavy runs take whole seconds
 KINDS = {"plain": 58, "atomic": 32, "yielding": 7, "doomed": 3}
 
 
@@ -172,7 +173,7 @@ class Producer:
     def duration(self) -> float:
         """Milliseconds: mostly none or few, some up to 300, few whole seconds."""
         if self.rng.random() < self.options.heavy:
-            return self.rng.uniform(1000, 3000) if self.rng.random() < 0.03 else self.rng.uniform(50, 300)
+            return self.rng.uniform(800, 3000) if self.rng.random() < LONG else self.rng.uniform(50, 300)
         return self.rng.choice([0, 0, 0, 0, 1, 2, 5])
 
 
