@@ -180,6 +180,14 @@ def test_a_zombie_whose_outcome_counts_is_late() -> None:
     assert "late" in kinds(history, changes=changes, rows=[Row(1, "a", "SUCCEEDED", 10), history.rows[1]])
 
 
+def test_a_row_that_ends_before_its_handler_is_late() -> None:
+    history = good()
+    first, *rest = history.changes
+    early = [first, replace(rest[0], at=1.2), *rest[1:]]
+    assert kinds(history, changes=early) == {"late"}
+    assert kinds(history, changes=[first, replace(rest[0], at=1.51), *rest[1:]]) == set()
+
+
 def test_the_same_reservation_executed_twice_overlaps() -> None:
     history = good()
     assert "overlaps" in kinds(history, attempts=[*history.attempts, Attempt(1, 11, "a", OTHER, MAIN, 3.0, 3.1, OK)])

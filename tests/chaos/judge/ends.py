@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from tests.chaos.history import COMMITTED, OK, Change, History, Row, Violation
 
 LIVE = ("READY", "RUNNING")
+TOLERANCE = 0.05  # seconds: the row's times come from another clock
 
 
 def committed_runs(history: History) -> Iterator[Violation]:
@@ -61,6 +62,16 @@ def _wrong(previous: Change | None, change: Change) -> str:
     return ""
 
 
+def early_ends(history: History) -> Iterator[Violation]:
+    """Kind "late": a row SUCCEEDED while its attempt still ran, so by the word of another, older one."""
+    for run, changes in history.changed.items():
+        ends = {tried.fence: tried.end for tried in history.tried.get(run, ())}
+        last = changes[-1]
+        end = ends.get(last.fence)
+        if last.after == "SUCCEEDED" and last.at and end is not None and end > last.at + TOLERANCE:
+            yield Violation("late", f"run {run} SUCCEEDED {end - last.at:.3f} s before its handler ended", (run,))
+
+
 def doubled(history: History) -> Iterator[Violation]:
     """Kind "overlaps": one reservation executed twice."""
     for run, attempts in history.tried.items():
@@ -69,4 +80,4 @@ def doubled(history: History) -> Iterator[Violation]:
             yield Violation("overlaps", f"run {run} was executed twice under fence {fence}", (run,))
 
 
-CHECKS: Sequence = (committed_runs, stuck_runs, phantoms, terminal_once, doubled)
+CHECKS: Sequence = (committed_runs, stuck_runs, phantoms, terminal_once, early_ends, doubled)
