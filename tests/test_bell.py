@@ -145,7 +145,8 @@ from groupjobs import bell
 bell.use(Celery("bells", broker={broker!r}, set_as_current=False))
 if {warm!r}:
     bell.ring("default")
-    bell._ringer().waiting.join()  # it has imported its transport and is connected
+    while bell._ringer()._waiting or bell._ringer()._busy:
+        bell._ringer().finish()  # until it has imported its transport and is connected
 bell.ring("default")
 print(time.monotonic(), flush=True)
 """
