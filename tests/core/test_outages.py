@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connection, connections
 
 from groupjobs import recovery
+from groupjobs.consumer.patience import Patience
 from groupjobs.models import JobRun
 from groupjobs.store import Store
 from project.embedded import EmbeddedValkey
@@ -45,8 +46,10 @@ def ended_once(result: Any) -> None:
 
 
 @pytest.fixture
-def postgres(postgres_server: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
-    """The test's PostgreSQL, which the test may kill; it runs again afterwards."""
+def postgres(postgres_server: EmbeddedPostgres, transactional_db: None) -> Iterator[EmbeddedPostgres]:
+    """The test's PostgreSQL, which the test may kill; it runs again afterwards, with little to replay."""
+    with connection.cursor() as cursor:
+        cursor.execute("checkpoint")
     yield postgres_server
     connections.close_all()
     postgres_server.start()
@@ -190,8 +193,14 @@ def test_a_flush_robs_nobody_and_loses_nothing(short_ttl: None, store: Store, jo
 
 
 def test_a_consumer_that_is_stopped_while_redis_is_away_leaves_its_runs_to_recovery(
-    short_ttl: None, store: Store, valkey: EmbeddedValkey, journal: Journal, gate: Path
+    short_ttl: None,
+    store: Store,
+    valkey: EmbeddedValkey,
+    journal: Journal,
+    gate: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(Patience.__init__, "__defaults__", (0.5,))  # seconds of grace
     result = jobs.waits.enqueue(label="A", gate=str(gate))
     behind = jobs.note.enqueue(label="B")
     with serving():
