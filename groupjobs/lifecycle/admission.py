@@ -89,6 +89,10 @@ class Admission:
 
 DONE: Final = Admission("done")
 OWNER: Final = Admission("owner", blocks=True)
+# Seconds until a run is looked at again that Redis would serve at once: it may be of another mind for a while,
+# by another clock or because it knows a newer version of the group.
+HELD_PAUSE: Final = 0.2
+ORDER_PAUSE: Final = 0.1
 EARLY_TOLERANCE: Final = 0.25  # seconds that the clocks of Redis and the database may differ
 
 
@@ -130,8 +134,8 @@ def _admit_waiting(row: Seen, lease: Lease, *, lost: bool, counted: bool = False
     if row.expired:
         return Admission("cancel", EXPIRED, lost=lost, counted=counted)
     if row.held or row.ahead is not None:
-        reason = "held" if row.held else "order"
-        return Admission("back", reason, lost=lost, counted=counted, blocks=True)
+        reason, delay = ("held", HELD_PAUSE) if row.held else ("order", ORDER_PAUSE)
+        return Admission("back", reason, delay=delay, lost=lost, counted=counted, blocks=True)
     if row.early > EARLY_TOLERANCE and not lost:
         return Admission("back", "early", delay=row.early, blocks=True)
     if (row.alone or row.must_be_alone or lost) and not lease.alone:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from django.db.models.functions import Now
 from django.test import override_settings
 from django.utils import translation
 
-from groupjobs import ledger, registry
+from groupjobs import control, ledger, registry
 from groupjobs.models import JobGroup, JobRun
 from groupjobs.store import Publication, Store
 from tests.core.rows import QUEUE, again, attempts, change, values
@@ -351,3 +352,56 @@ def test_the_grace_is_a_setting(store: Store, journal: Journal) -> None:
         serve()
     assert (row(run).status, row(run).reason) == ("ABANDONED", "unknown_job")
     assert known(store, [run]) == set()
+
+
+# --- nothing spins
+
+
+def steps_of(store: Store, monkeypatch: pytest.MonkeyPatch, seconds: float) -> int:
+    """How many steps consumers make in so many seconds, which have nothing that they may run."""
+    calls: list[str] = []
+    real = Store.call
+
+    def call(self: Store, verb: str, *args: Any) -> Any:
+        calls.append(verb)
+        return real(self, verb, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "call", call)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            serve(stop=lambda: time.monotonic() > until)
+            wait_until(lambda: time.monotonic() > until or store.tick("", 0).ready)
+    return calls.count("step")
+
+
+def test_a_run_that_is_due_by_the_database_s_clock_and_not_by_redis_s(
+    store: Store, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clocks are a minute apart: what is behind it waits, and is not reserved all the time."""
+    first = jobs.note.using(run_after=datetime.now(UTC) + timedelta(seconds=60)).enqueue(label="A")
+    change(row(first), run_after=Now() - timedelta(seconds=1))
+    second = jobs.note.enqueue(label="B")
+    assert steps_of(store, monkeypatch, 1.0) < 30
+    assert statuses([first, second]) == ["READY", "READY"]
+    assert counted(second) == (0, 0, 0)
+    store.withdraw([(pk_of(first), "g", 1)])
+    drain()
+    assert labels(journal) == ["A", "B"]
+
+
+def test_a_hold_that_redis_takes_for_an_old_one(
+    store: Store, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row of the group was deleted and made anew, so its version is lower than the one that Redis knows."""
+    for _ in range(3):
+        control.hold(QUEUE, "g")
+        control.resume(QUEUE, "g")
+    JobGroup.objects.filter(group="g").delete()
+    control.hold(QUEUE, "g", "look")
+    run = jobs.note.enqueue(label="A")
+    assert steps_of(store, monkeypatch, 1.0) < 30
+    assert statuses([run]) == ["READY"]
+    control.resume(QUEUE, "g")
+    drain()
+    assert labels(journal) == ["A"]
