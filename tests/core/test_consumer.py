@@ -246,6 +246,13 @@ def test_hold_gives_the_run_back_and_stops_its_group(store: Store, batches: Batc
     assert ["B"] in journal()
 
 
+def test_hold_needs_a_group(store: Store, journal: Journal) -> None:
+    result = jobs.wants_a_person.using(group=None).enqueue(label="A")
+    drain()
+    assert row(result).status == "FAILED"
+    assert "no group" in (row(result).error or {})["message"]
+
+
 @pytest.mark.parametrize(
     ("after_failure", "rest"), [("continue", "SUCCEEDED"), ("hold", "READY"), ("cancel", "CANCELLED")]
 )
@@ -314,6 +321,17 @@ def test_a_waiting_run_that_was_cancelled_never_starts(store: Store, journal: Jo
     drain()
     assert labels(journal) == ["A", "C"]
     assert statuses([first, second, third]) == ["SUCCEEDED", "CANCELLED", "SUCCEEDED"]
+
+
+def test_a_head_that_backs_off_may_be_cancelled_and_frees_its_group(store: Store, journal: Journal) -> None:
+    head = jobs.asks_again.using(group="g").enqueue(label="A", after=60)
+    jobs.note.enqueue(label="B")
+    drain(lambda: row(head).failures == 1)
+    control.cancel([pk_of(head)])
+    drain()
+    assert labels(journal) == ["A", "B"]
+    assert row(head).status == "CANCELLED"
+    assert traces(store) == []
 
 
 def test_a_cancelled_row_that_redis_still_serves_never_starts(store: Store, journal: Journal) -> None:

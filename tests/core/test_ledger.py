@@ -290,6 +290,30 @@ def test_loading_costs_the_same_in_front_of_a_long_line() -> None:
     assert min(seconds() for _ in range(5)) < 0.1  # reading the line for each of them takes five times as long
 
 
+@rolled_back
+@pytest.mark.parametrize("status", lifecycle.STATUSES)
+def test_revive(status: str) -> None:
+    """Only what has ended begins a new life: budgets start anew, the fence and the history stay."""
+    [run] = new()
+    ended = {"finished_at": Now(), "report_attempts": 3, "abandon_reported_at": Now(), "report_after": Now()}
+    spent = {"attempts": 3, "failures": 2, "losses": 1, "alone": True, "fence": 40, "error": {"class": "E"}}
+    run = change(run, status=status, **spent, **(ended if status in lifecycle.TERMINAL else {}))
+    ledger.record([Attempt(run.pk, 40, "failed")])
+    before = values(run)
+    seen = again(run)
+    assert ledger.revive(seen, "by hand") is (status in lifecycle.TERMINAL)
+    if status not in lifecycle.TERMINAL:
+        assert values(run) == before
+        return
+    row = again(run)
+    assert (row.status, row.life, row.fence) == ("READY", 2, 40)
+    assert (row.attempts, row.failures, row.losses, row.report_attempts) == (0, 0, 0, 0)
+    assert (row.finished_at, row.abandon_reported_at, row.report_after, row.error) == (None, None, None, None)
+    assert attempts(run) == [(40, "failed")]
+    assert not ledger.revive(seen, "the second click")
+    assert again(run).life == 2
+
+
 # --- begin
 
 
