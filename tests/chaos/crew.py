@@ -10,12 +10,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from project import child
 from tests.chaos import noted
 from tests.chaos.history import Intent
 from tests.chaos.plan import Plan
 from tests.servers.environment import ROOT
+
+SETTLED: Final = 0.5  # seconds in which the database ends what a dead client had asked for
 
 
 def start_module(module: str, *arguments: str, log: Path) -> subprocess.Popen[bytes]:
@@ -42,7 +45,7 @@ class Crew:
         self.log = folder / "producers.log"
         self.started = time.monotonic()
         self.working: list[Producer] = []
-        self.all_notes: list[Path] = []
+        self.all_notes: dict[Path, float | None] = {}  # with the moment at which the writer was known to be dead
         self.failures: list[str] = []
         self._numbers = itertools.count(1)
 
@@ -63,7 +66,7 @@ class Crew:
         arguments = [word for key, value in options.items() for word in (f"--{key}", str(value))]
         process = start_module("tests.chaos.producer", *arguments, log=self.log)
         self.working.append(Producer(process, notes, runs, poison))
-        self.all_notes.append(notes)
+        self.all_notes[notes] = None
 
     def supervise(self) -> None:
         """Replace who was killed; remember who failed."""
@@ -76,14 +79,15 @@ class Crew:
                 self._replace(producer)
 
     def _replace(self, producer: Producer) -> None:
+        self.all_notes[producer.notes] = time.monotonic() + SETTLED
         done = list(noted.intents(noted.lines(producer.notes)))
         poison = producer.poison - sum(intent.expected == "ABANDONED" for intent in done)
         self.launch(max(0, producer.runs - noted.committed(done)), max(0, poison))
 
     def intents(self) -> Iterator[Intent]:
         """What all of them meant to enqueue."""
-        for notes in self.all_notes:
-            yield from noted.intents(noted.lines(notes))
+        for notes, killed in self.all_notes.items():
+            yield from noted.intents(noted.lines(notes), killed)
 
     def end(self) -> None:
         """Leave nothing running."""

@@ -22,7 +22,7 @@ FAULTS: dict[Fault, int] = {
     hurts.stop_watchdog: 3,
     hurts.stop_worker: 4,
     hurts.deploy: 4,
-    hurts.kill_producer: 3,
+    hurts.kill_producer: 4,
     outages.valkey_restart: 5,
     outages.valkey_silent: 3,
     outages.flush_all: 5,

@@ -14,9 +14,9 @@ OK, FAIL, DOOMED, GONE = "ok", "fail", "doomed", "gone"  # how a handler says th
 class Intent:
     """One enqueue by a producer.
 
-    `called`: just before `enqueue()`. `committed`: just after the commit, None when it never came or
-    nobody knows. `expected`: the terminal status that the run must reach. `yields`: its retries let
-    others pass; `delayed`: it was enqueued with `run_after`.
+    `called`: just before `enqueue()`. `committed`: when it was certain to be committed if it ever was,
+    None when it was not or nobody knows. `expected`: the terminal status that the run must reach.
+    `yields`: its retries let others pass; `delayed`: it was enqueued with `run_after`.
     """
 
     token: str

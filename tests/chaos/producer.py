@@ -24,7 +24,7 @@ from tests.chaos.history import COMMITTED, ROLLED_BACK, UNKNOWN
 
 WAVE = 0.2  # seconds between two waves
 LONG = 0.15  # of the heavy runs take whole seconds
-KINDS = {"plain": 58, "atomic": 32, "yielding": 7, "doomed": 3}
+KINDS = {"plain": 54, "atomic": 32, "greedy": 4, "yielding": 7, "doomed": 3}
 
 
 class Undo(Exception):
@@ -151,7 +151,7 @@ class Producer:
         """Enqueue `count` runs of one job."""
         kind = self.rng.choices(list(KINDS), list(KINDS.values()))[0]
         job, delayed, grouped = getattr(self.jobs, kind), self.rng.random() < 0.05, self.rng.random() > 0.03
-        calls = [self.call_of(kind, self.duration()) for _ in range(count)]
+        calls = [self.call_of(kind, self.duration(kind)) for _ in range(count)]
         if delayed:
             job = job.using(run_after=timezone.now() + timedelta(seconds=self.rng.uniform(0.2, 3)))
         if not grouped:
@@ -170,8 +170,10 @@ class Producer:
         fails = self.rng.choice([0] * 25 + [1, 1, 2]) if kind != "doomed" else 0
         return {"group": group, "token": f"{self.options.name}.{self.made}", "ms": ms, "fails": fails}
 
-    def duration(self) -> float:
-        """Milliseconds: mostly none or few, some up to 300, few whole seconds."""
+    def duration(self, kind: str) -> float:
+        """Milliseconds: mostly none or few, some up to 300, few whole seconds; more of these hold the interpreter."""
+        if kind == "greedy" and self.rng.random() < 4 * self.options.heavy:
+            return self.rng.uniform(800, 3000)
         if self.rng.random() < self.options.heavy:
             return self.rng.uniform(800, 3000) if self.rng.random() < LONG else self.rng.uniform(50, 300)
         return self.rng.choice([0, 0, 0, 0, 1, 2, 5])

@@ -6,9 +6,11 @@ its first attempts fail.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +38,23 @@ RETRIED: Final = (Flaky, DatabaseError, InterfaceError)
 PLENTY: Final[Any] = {"group": "{group}", "max_attempts": 1000, "max_losses": 1000, "backoff": [0.02, 0.05, 0.1, 0.3]}
 
 
-def work(context: Any, token: str, ms: float, fails: int, doomed: bool = False) -> str:
+def spend(name: tuple[int, int], seconds: float) -> None:
+    """Take so long, with signs of life."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, SLICE))
+        if left > SLICE:
+            log.write("T", *name)
+
+
+def hold_interpreter(_: tuple[int, int], seconds: float) -> None:
+    """Take so long, and let no other thread of the process run."""
+    ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
+
+
+def work(
+    context: Any, token: str, ms: float, fails: int, doomed: bool = False, spend: Callable[..., None] = spend
+) -> str:
     """What every handler does."""
     name, outcome = (context.run_id, context.fence), GONE
     log.write("B", os.getppid(), *name, token)
@@ -58,15 +76,6 @@ def work(context: Any, token: str, ms: float, fails: int, doomed: bool = False) 
     return token
 
 
-def spend(name: tuple[int, int], seconds: float) -> None:
-    """Take so long, with signs of life."""
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
-        time.sleep(min(left, SLICE))
-        if left > SLICE:
-            log.write("T", *name)
-
-
 @job(takes_context=True, retry_on=RETRIED, **PLENTY)
 def plain(context: Any, group: str, token: str, ms: float = 0, fails: int = 0) -> str:
     return work(context, token, ms, fails)
@@ -80,6 +89,11 @@ def atomic(context: Any, group: str, token: str, ms: float = 0, fails: int = 0) 
 @job(takes_context=True, retry_on=RETRIED, on_retry="yield", **PLENTY)
 def yielding(context: Any, group: str, token: str, ms: float = 0, fails: int = 0) -> str:
     return work(context, token, ms, fails)
+
+
+@job(takes_context=True, retry_on=RETRIED, **PLENTY)
+def greedy(context: Any, group: str, token: str, ms: float = 0, fails: int = 0) -> str:
+    return work(context, token, ms, fails, spend=hold_interpreter)
 
 
 @job(takes_context=True, retry_on=RETRIED, atomic=True, **PLENTY)
