@@ -40,9 +40,9 @@ def dies_before_call(number: int) -> None:
         if next(calls) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def counted_call(self: Store, *args: Any) -> Any:
+    def counted_call(self: Store, verb: str, *args: Any) -> Any:
         tick()
-        return call(self, *args)
+        return call(self, verb, *args)
 
     def counted_commit(self: BaseDatabaseWrapper) -> None:
         tick()
