@@ -71,6 +71,8 @@ def test_a_group_s_own_rate(slow: Timed, journal: Said) -> None:
         serve()
     assert sorted(label for (label,) in journal()) == ["g0", "g1", "g2", "g3", "h0", "i0", "i1"]
     assert control.limit_group(QUEUE, "h").changed, "the queue's rate again"
+    assert JobGroup.objects.get(group="h").version == 2
+    assert not slow.hold("h", 1, False, None, (1, 60.0)), "what was said earlier and comes later changes nothing"
     slow.pass_time(31)
     serve()
     assert ["h1"] in journal()
