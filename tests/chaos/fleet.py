@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.chaos.record import Record, below, command_of
@@ -54,10 +54,6 @@ class Fleet:
         self.workers.remove(worker)
         self.leaving.append((worker, time.monotonic() + PATIENCE))
         worker.process.send_signal(signal.SIGTERM)
-
-    def children(self, worker: Worker) -> Sequence[int]:
-        """Process ids of a worker's pool."""
-        return worker.children()
 
     def watchdog(self, worker: Worker) -> int | None:
         """Process id of a worker's watchdog, if it has one now."""
