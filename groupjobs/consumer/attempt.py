@@ -102,7 +102,7 @@ def _limited(item: Item, func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _plain(item: Item, clean: contextvars.Context, call: Callable[[], Any]) -> Settlement:
-    with no_transaction_left(), item.gate:
+    with no_transaction_left(item.gate), item.gate:
         value = clean.run(call)
     return _succeeded(item, value)
 
@@ -126,7 +126,7 @@ def _atomic(item: Item, call: Callable[[], Any]) -> Settlement:
     """The handler's writes and its terminal row are one commit; zero rows at the end roll it back."""
     settled: Settlement | None = None
     try:
-        with no_transaction_left(), transaction.atomic(using=ledger.alias(), durable=True):
+        with no_transaction_left(item.gate), transaction.atomic(using=ledger.alias(), durable=True):
             with item.gate:
                 value = call()
             settled = _succeeded(item, value)

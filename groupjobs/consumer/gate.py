@@ -28,6 +28,11 @@ class Gate:
             if self._thrown and thread is not None:
                 _throw(thread, None)  # what was thrown and has not arrived comes too late
 
+    @property
+    def used(self) -> bool:
+        """Whether an interrupt was raised, which may have come in the middle of anything."""
+        return bool(self._thrown)
+
     def throw(self, kind: type[Interrupt]) -> bool:
         """Raise this in the handler's thread at its next bytecode, once; False when no handler runs."""
         with self._lock:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from django.db import DatabaseError, connections, transaction
 
+from groupjobs.consumer.gate import Gate
+
 
 @contextmanager
-def no_transaction_left() -> Iterator[None]:
-    """What runs inside must not end in the middle of a transaction.
+def no_transaction_left(gate: Gate) -> Iterator[None]:
+    """What runs inside must not end in the middle of a transaction, nor of a query.
 
-    One that is left open is rolled back with its connection, and TransactionManagementError raised,
-    unless the handler raised something itself.
+    A transaction that is left open is rolled back with its connection, and TransactionManagementError
+    raised, unless the handler raised something itself. An interrupt through the gate may have come
+    between a query and its answer, so connections that were used until then are closed.
     """
     before = _open_transactions()  # there are some in a test that is itself one
     try:
@@ -26,6 +29,8 @@ def no_transaction_left() -> Iterator[None]:
                 _leave(connections[alias], before[alias])
             else:
                 _discard(connections[alias])
+        if gate.used:
+            _close_all_but(before)
     if left_open:
         raise transaction.TransactionManagementError("The handler returned with a transaction left open.")
 
@@ -37,6 +42,12 @@ def _open_transactions() -> dict[str, int]:
         for found in connections.all(initialized_only=True)
         if found.connection is not None and (found.in_atomic_block or not found.get_autocommit())
     }
+
+
+def _close_all_but(kept: Collection[str]) -> None:
+    for found in connections.all(initialized_only=True):
+        if found.alias not in kept:
+            _discard(found)
 
 
 def _leave(connection: Any, depth: int) -> None:

@@ -18,7 +18,7 @@ from django.db import OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
 
-from groupjobs import control, ledger, moves, signals
+from groupjobs import control, job, ledger, moves, signals
 from groupjobs.consumer import guard
 from groupjobs.consumer import serving as serving_module
 from groupjobs.models import JobProgress, JobRun
@@ -533,6 +533,29 @@ def test_nothing_starts_that_was_lost_in_the_meantime(
     drain()
     assert {row(run).losses for run in runs} == {0}
     assert Counter(statuses(runs)) == {"SUCCEEDED": 20}
+
+
+@job(group="{group}", soft_time_limit=0.3)
+def stops_in_a_query(group: str = "g") -> None:
+    """Where an interrupt may come: the query is sent, its answer is not read yet."""
+    connection.ensure_connection()
+    connection.connection.pgconn.send_query(b"select 1")
+    while True:
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+@pytest.mark.usefixtures("postgres_server")
+def test_an_interrupt_in_the_middle_of_a_query_costs_a_connection_and_no_outcome(
+    store: Store, journal: Journal, atomic: bool
+) -> None:
+    before = jobs.note.enqueue(label="A", group="g")
+    interrupted = stops_in_a_query.using(atomic=atomic).enqueue()
+    after = jobs.note.enqueue(label="B", group="g")
+    serve()
+    assert statuses([before, interrupted, after]) == ["SUCCEEDED", "FAILED", "SUCCEEDED"]
+    assert attempts(row(interrupted)) == [(row(interrupted).fence, "timed_out")]
+    assert labels(journal) == ["A", "B"]
 
 
 def test_a_run_that_was_lost_before_it_began_costs_nothing(
