@@ -12,13 +12,13 @@ from typing import NamedTuple
 from tests.chaos.history import DOOMED, OK, Attempt, History, Intent, Violation
 
 
-def attempts_by_group(history: History) -> Mapping[str, list[Attempt]]:
-    """Attempts of known runs by group, in the order of their begins, zombies left out."""
+def attempts_by_group(history: History, zombies: bool = False) -> Mapping[str, list[Attempt]]:
+    """Attempts of known runs by group, in the order of their begins; zombies are left out unless asked for."""
     groups: dict[str, list[Attempt]] = defaultdict(list)
     for attempts in history.tried.values():
         intent = history.by_token.get(attempts[0].token)
         if intent is not None and intent.group:
-            groups[intent.group] += [attempt for attempt in attempts if not history.is_zombie(attempt)]
+            groups[intent.group] += [attempt for attempt in attempts if zombies or not history.is_zombie(attempt)]
     for found in groups.values():
         found.sort(key=lambda attempt: attempt.begin)
     return groups

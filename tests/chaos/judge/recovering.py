@@ -28,7 +28,7 @@ def recoveries(history: History) -> list[Recovery]:
         if attempt.end is None and not history.is_zombie(attempt):
             victims[attempt.pid].append(attempt)
             victims[attempt.main].append(attempt)
-    groups = attempts_by_group(history)
+    groups = attempts_by_group(history, zombies=True)
     kills = [kill for kill in history.kills if kill.kind != "watchdog"]
     return [found for kill in kills for found in _of(history, groups, kill, victims.get(kill.pid, ()))]
 
