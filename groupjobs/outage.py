@@ -27,13 +27,16 @@ class Outage:
         return time.monotonic() < self._until
 
     def failed(self, error: BaseException, consequence: str) -> None:
-        """The server failed; `consequence` says what happens instead. Logged once an outage."""
+        """The server failed; `consequence` says what happens instead. Logged once an outage, before `skip` is true."""
         with self._lock:
-            first, self._until = self._since is None, time.monotonic() + self.pause
+            first = self._since is None
             if first:
                 self._since = time.monotonic()
         if first:
             logger.warning("%s does not answer (%s: %s); %s", self.name, type(error).__name__, error, consequence)
+        with self._lock:
+            if self._since is not None:  # else it answered another thread in the meantime
+                self._until = time.monotonic() + self.pause
 
     def ended(self) -> None:
         """The server answered. Costs one comparison while there is no outage."""
