@@ -179,7 +179,7 @@ def test_a_celery_app_that_is_not_there() -> None:
     assert ids(GROUPJOBS={"REDIS": "runs", "CELERY_APP": "celery:current_app"}) == []
 
 
-def test_the_server_may_not_forget_keys(valkey: EmbeddedValkey) -> None:
+def test_e6_the_server_may_not_forget_keys(valkey: EmbeddedValkey) -> None:
     assert checks.check_server() == []
     with valkey.client() as client:
         client.config_set("maxmemory-policy", "allkeys-lru")

@@ -208,7 +208,7 @@ def test_drift_is_shown_and_mended(
     assert LogEntry.objects.get().object_id == "default"
 
 
-def test_a_large_queue_is_mended_in_bounded_steps(
+def test_f1_a_large_queue_is_mended_in_bounded_steps(
     boss: Client, make_run: MakeRun, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"WHOLE": 3, "PAGE": 2, "MENDING": 0.0}.items():

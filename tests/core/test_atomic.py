@@ -147,7 +147,7 @@ def test_an_attempt_whose_fence_is_superseded_is_rolled_back(store: Store, journ
 
 
 @several_writers
-def test_a_worker_taken_for_dead_leaves_no_writes(store: Store, journal: Journal, gate: Path) -> None:
+def test_b2_a_worker_taken_for_dead_leaves_no_writes(store: Store, journal: Journal, gate: Path) -> None:
     """Two attempts overlap; only the later one's effects are there."""
     result = jobs.writes_and_waits.enqueue(label="A", gate=str(gate))
     zombie = new_worker()

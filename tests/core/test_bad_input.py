@@ -126,7 +126,7 @@ def test_a_type_error_of_the_handler_itself_is_a_failure(store: Store) -> None:
     assert (row(run).error or {})["class"] == "builtins.KeyError"
 
 
-def test_an_abandoned_run_does_as_its_after_failure_says(store: Store, journal: Journal) -> None:
+def test_c4_an_abandoned_run_does_as_its_after_failure_says(store: Store, journal: Journal) -> None:
     cases: list[tuple[str, Any]] = [("a", "continue"), ("b", "hold"), ("c", "cancel")]
     for group, after_failure in cases:
         run = jobs.note.using(after_failure=after_failure).enqueue(label=f"{group}1", group=group)
@@ -191,7 +191,7 @@ def test_a_terminal_row_is_never_served_again(store: Store, journal: Journal) ->
     assert labels(journal) == ["A"]
 
 
-def test_a_run_before_its_time_is_given_back_until_then(store: Store, journal: Journal) -> None:
+def test_c2_a_run_before_its_time_is_given_back_until_then(store: Store, journal: Journal) -> None:
     """Its row was rescheduled, and Redis was not told."""
     run = jobs.note.enqueue(label="A")
     change(row(run), run_after=Now() + timedelta(seconds=1.5))
@@ -207,7 +207,7 @@ def test_a_run_before_its_time_is_given_back_until_then(store: Store, journal: J
 # --- holds that Redis missed
 
 
-def test_a_hold_that_redis_missed_is_restored_and_not_overrun(store: Store, journal: Journal) -> None:
+def test_c2_a_hold_that_redis_missed_is_restored_and_not_overrun(store: Store, journal: Journal) -> None:
     runs = jobs.note.enqueue_many([{"label": label} for label in "AB"])
     JobGroup.objects.create(queue=QUEUE, group="g", held=True, version=7)
     serve()

@@ -49,7 +49,7 @@ def in_seconds(seconds: float) -> datetime:
 # --- order
 
 
-def test_a_failed_head_runs_again_before_the_rest_of_its_group(
+def test_c1_a_failed_head_runs_again_before_the_rest_of_its_group(
     store: Store, batches: Batches, journal: Journal
 ) -> None:
     batches()
@@ -64,7 +64,7 @@ def test_a_failed_head_runs_again_before_the_rest_of_its_group(
     assert traces(store) == []
 
 
-def test_batch_mates_behind_a_failed_head_are_given_back(store: Store, batches: Batches, journal: Journal) -> None:
+def test_c1_batch_mates_behind_a_failed_head_are_given_back(store: Store, batches: Batches, journal: Journal) -> None:
     batches()
     head = jobs.asks_again.using(group="g").enqueue(label="A", after=60)
     rest = jobs.note.enqueue_many([{"label": label} for label in "BC"])
@@ -123,7 +123,7 @@ def test_many_groups_keep_each_its_own_order(store: Store, journal: Journal) -> 
     assert traces(store) == []
 
 
-def test_two_consumers_never_serve_one_group_at_once(store: Store, journal: Journal, gate: Path) -> None:
+def test_b4_two_consumers_never_serve_one_group_at_once(store: Store, journal: Journal, gate: Path) -> None:
     """While A's first run waits, nobody serves A; the others go on."""
     jobs.waits.enqueue(label="A1", gate=str(gate), group="A")
     jobs.note.enqueue(label="A2", group="A")
@@ -139,7 +139,7 @@ def test_two_consumers_never_serve_one_group_at_once(store: Store, journal: Jour
     assert said.index(["A1", "ends"]) < said.index(["A2"])
 
 
-def test_a_group_concurrency_of_two_is_two(store: Store, journal: Journal, gate: Path) -> None:
+def test_b4_a_group_concurrency_of_two_is_two(store: Store, journal: Journal, gate: Path) -> None:
     with override_settings(GROUPJOBS={**settings.GROUPJOBS, "QUEUES": {QUEUE: {"group_concurrency": 2}}}):
         runs = jobs.waits.enqueue_many([{"label": f"A{n}", "gate": str(gate)} for n in range(4)])
         with serving(), serving(), serving():
@@ -256,7 +256,7 @@ def test_hold_needs_a_group(store: Store, journal: Journal) -> None:
 @pytest.mark.parametrize(
     ("after_failure", "rest"), [("continue", "SUCCEEDED"), ("hold", "READY"), ("cancel", "CANCELLED")]
 )
-def test_after_failure(after_failure: Any, rest: str, store: Store, batches: Batches, journal: Journal) -> None:
+def test_c4_after_failure(after_failure: Any, rest: str, store: Store, batches: Batches, journal: Journal) -> None:
     batches()
     head = jobs.fails.using(group="g", after_failure=after_failure).enqueue(label="A")
     others = jobs.note.enqueue_many([{"label": "B"}] * 5)
@@ -473,7 +473,7 @@ def test_a_give_back_that_failed_is_made_up_for(
 # --- leases that are lost
 
 
-def test_a_consumer_whose_worker_was_taken_for_dead_changes_nothing_more(
+def test_b2_a_consumer_whose_worker_was_taken_for_dead_changes_nothing_more(
     store: Store, journal: Journal, gate: Path
 ) -> None:
     result = jobs.first_waits.enqueue(label="A", gate=str(gate))

@@ -81,7 +81,7 @@ def test_in_autocommit_a_run_is_published_at_once(store: Store) -> None:
     assert JobProgress.objects.filter(run=row).exists()
 
 
-def test_a_rolled_back_enqueue_leaves_nothing(store: Store, journal: Journal) -> None:
+def test_d5_a_rolled_back_enqueue_leaves_nothing(store: Store, journal: Journal) -> None:
     with transaction.atomic():
         jobs.note.enqueue(label="a")
         jobs.note.enqueue_many([{"label": "b"}, {"label": "c"}])
@@ -93,7 +93,7 @@ def test_a_rolled_back_enqueue_leaves_nothing(store: Store, journal: Journal) ->
     assert journal() == []
 
 
-def test_nothing_is_published_before_the_outermost_commit(store: Store) -> None:
+def test_d5_nothing_is_published_before_the_outermost_commit(store: Store) -> None:
     with transaction.atomic():
         with transaction.atomic(), transaction.atomic():
             jobs.note.enqueue(label="a")
@@ -104,7 +104,7 @@ def test_nothing_is_published_before_the_outermost_commit(store: Store) -> None:
     assert len(known(store, list(JobRun.objects.all()))) == 2
 
 
-def test_a_rolled_back_savepoint_leaves_nothing_of_its_own(store: Store, journal: Journal) -> None:
+def test_d5_a_rolled_back_savepoint_leaves_nothing_of_its_own(store: Store, journal: Journal) -> None:
     with transaction.atomic():
         jobs.note.enqueue(label="before")
         with transaction.atomic():
@@ -248,7 +248,7 @@ def test_a_hundred_enqueues_in_one_transaction_keep_their_order(store: Store, jo
 # --- Redis down or silent
 
 
-def test_redis_down_and_up_again(
+def test_d4_redis_down_and_up_again(
     short_ttl: None, store: Store, valkey: EmbeddedValkey, journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
     jobs.note.enqueue(label="a")
@@ -323,7 +323,7 @@ def test_a_broker_that_never_answers(broker_silent: None, store: Store, caplog: 
     assert not JobRun.objects.filter(unpublished=True).exists()
 
 
-def test_redis_and_broker_that_never_answer(
+def test_d4_redis_and_broker_that_never_answer(
     broker_silent: None, silent_port: SilentPort, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     with override_settings(GROUPJOBS={**settings.GROUPJOBS, "REDIS": silent_port.redis_url}):
@@ -373,7 +373,9 @@ def test_a_redis_that_refuses_to_write(
     assert journal() == [["a"]]
 
 
-def test_scripts_that_redis_forgot_are_loaded_again(store: Store, redis_client: redis.Redis, journal: Journal) -> None:
+def test_e1_scripts_that_redis_forgot_are_loaded_again(
+    store: Store, redis_client: redis.Redis, journal: Journal
+) -> None:
     jobs.note.enqueue(label="a")
     redis_client.script_flush()
     result = jobs.note.enqueue(label="b")
@@ -400,7 +402,7 @@ def test_the_breaker_pauses_for_five_seconds() -> None:
     assert publishing.outage.pause == bell._ringer().outage.pause == 5.0
 
 
-def test_when_not_even_the_flag_can_be_written_the_full_sweep_finds_the_run(
+def test_d4_when_not_even_the_flag_can_be_written_the_full_sweep_finds_the_run(
     store: Store, valkey: EmbeddedValkey, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: Any, **__: Any) -> None:

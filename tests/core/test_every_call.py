@@ -94,7 +94,7 @@ def check(store: Store, said: list[list[Any]], when: str) -> None:
     assert not JobGroup.objects.filter(held=True).exists(), when
 
 
-def test_killed_before_every_call(store: Store, journal: Journal) -> None:
+def test_a9_killed_before_every_call(store: Store, journal: Journal) -> None:
     for number in count(1 if connection.vendor == "sqlite" else 1 + STRIDE // 2, STRIDE):
         fresh(store)
         before = len(journal())

@@ -484,7 +484,7 @@ MOVED = [
 @rolled_back
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("actual", "word"), MOVED)
-def test_a_stale_fence_changes_nothing(name: str, actual: dict[str, Any], word: str) -> None:
+def test_b2_a_stale_fence_changes_nothing(name: str, actual: dict[str, Any], word: str) -> None:
     run = change(running(40), **actual)
     before = values(run)
     assert settle([outcomes(run)[name]]) == {run.pk: Answer(word, actual["status"], actual["fence"])}

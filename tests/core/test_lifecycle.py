@@ -253,7 +253,7 @@ def test_verdict(row: RowSeen, entry: EntrySeen | None, word: str) -> None:
 
 @pytest.mark.parametrize("status", sorted(lifecycle.TERMINAL))
 @pytest.mark.parametrize("entry", [None, IN_LINE, LEASED, GHOST])
-def test_a_row_that_has_ended_is_never_judged(status: str, entry: EntrySeen | None) -> None:
+def test_b5_a_row_that_has_ended_is_never_judged(status: str, entry: EntrySeen | None) -> None:
     row = replace(RUNNING, status=status, alone=True, losses=9)
     assert lifecycle.verdict(row, entry).word == "fine"
     assert not lifecycle.loss_counts(row, entry)

@@ -122,7 +122,7 @@ def test_redis_is_killed_while_a_handler_runs(
     assert traces(store) == []
 
 
-def test_redis_is_down_when_a_run_ends(
+def test_d2_redis_is_down_when_a_run_ends(
     short_ttl: None,
     store: Store,
     valkey: EmbeddedValkey,
@@ -147,7 +147,7 @@ def test_redis_is_down_when_a_run_ends(
     assert traces(store) == []
 
 
-def test_redis_is_silent_for_longer_than_the_ttl(
+def test_b8_redis_is_silent_for_longer_than_the_ttl(
     short_ttl: None, store: Store, valkey: EmbeddedValkey, journal: Journal, gate: Path
 ) -> None:
     """The queue's clock stands still meanwhile, so no beat is stale when it wakes."""
@@ -170,7 +170,7 @@ def test_redis_is_silent_for_longer_than_the_ttl(
     assert journal() == [["A", "begins"], ["A", "ends"]]
 
 
-def test_a_flush_robs_nobody_and_loses_nothing(short_ttl: None, store: Store, journal: Journal, gate: Path) -> None:
+def test_e2_a_flush_robs_nobody_and_loses_nothing(short_ttl: None, store: Store, journal: Journal, gate: Path) -> None:
     long_run = jobs.waits.enqueue(label="A", gate=str(gate))
     behind = jobs.note.enqueue(label="B")
     others = jobs.note.enqueue_many([{"label": f"x{n}", "group": f"x{n % 3}"} for n in range(9)])

@@ -59,7 +59,7 @@ def in_seconds(seconds: float) -> datetime:
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 
-def test_leases_of_a_living_worker_are_kept(store: Store) -> None:
+def test_a3_leases_of_a_living_worker_are_kept(store: Store) -> None:
     begun, reserved = some(2)
     consumer = taken(store, [begun, reserved], begun=False)
     live(store, consumer)
@@ -74,7 +74,9 @@ def test_leases_of_a_living_worker_are_kept(store: Store) -> None:
     } == {consumer.nonce}
 
 
-def test_a_long_run_is_kept_while_another_worker_starts_and_recovers(store: Store, journal: Journal, gate: Any) -> None:
+def test_a3_a_long_run_is_kept_while_another_worker_starts_and_recovers(
+    store: Store, journal: Journal, gate: Any
+) -> None:
     result = jobs.waits.enqueue(label="A", gate=str(gate))
     with Watched() as watched, serving(watched=watched):
         wait_until(journal)
@@ -144,7 +146,7 @@ def test_a_ghost_of_a_worker_that_was_leaving_costs_nothing(store: Store) -> Non
     assert (row(run).status, row(run).losses) == ("READY", 0)
 
 
-def test_an_incarnation_does_not_live_in_the_name_of_another(store: Store) -> None:
+def test_a6_an_incarnation_does_not_live_in_the_name_of_another(store: Store) -> None:
     """A restarted pod with the same host and pid makes nobody look alive."""
     [run] = some(1)
     consumer = taken(store, [run])
@@ -154,7 +156,7 @@ def test_an_incarnation_does_not_live_in_the_name_of_another(store: Store) -> No
     assert found(recovery.recover()) == {"requeued": 1}
 
 
-def test_a_consumer_that_its_living_watchdog_does_not_list_is_a_ghost(store: Store) -> None:
+def test_a6_a_consumer_that_its_living_watchdog_does_not_list_is_a_ghost(store: Store) -> None:
     [run] = some(1)
     consumer = taken(store, [run])
     store.beat(consumer.worker, 1, {consumer.nonce: consumer.pid})
@@ -203,7 +205,7 @@ def test_rows_that_redis_does_not_know_are_published(store: Store, journal: Jour
     assert statuses(runs) == ["SUCCEEDED"] * 3
 
 
-def test_a_running_row_without_a_trace_in_redis_is_a_loss(store: Store) -> None:
+def test_a5_a_running_row_without_a_trace_in_redis_is_a_loss(store: Store) -> None:
     alone, mate = running(40, alone=True, group="a"), running(41, group="b")
     assert found(recovery.recover()) == {"requeued": 2}
     assert [(row(run).status, row(run).losses, row(run).alone) for run in (alone, mate)] == [
@@ -245,7 +247,7 @@ def test_a_suspect_that_redis_forgot_is_told_again(store: Store) -> None:
 
 
 @pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED", "ABANDONED", "CANCELLED"])
-def test_entries_of_terminal_rows_are_dropped(status: str, store: Store, journal: Journal) -> None:
+def test_b5_entries_of_terminal_rows_are_dropped(status: str, store: Store, journal: Journal) -> None:
     runs = jobs.note.enqueue_many([{"label": label} for label in "ABC"])
     change(row(runs[0]), status=status, abandon_reported_at=Now() if status == "ABANDONED" else None)
     change(row(runs[2]), status=status, abandon_reported_at=Now() if status == "ABANDONED" else None)
@@ -288,7 +290,7 @@ def test_a_living_consumer_s_lease_is_not_dropped_although_its_row_is_gone(store
 # --- states that no script of ours makes
 
 
-def test_a_held_member_without_a_hash(store: Store, journal: Journal) -> None:
+def test_a5_a_held_member_without_a_hash(store: Store, journal: Journal) -> None:
     """groupmq's leak: the group's lock names a job that is no more."""
     run = jobs.note.enqueue(label="A", group="g")
     store.client.sadd(key(store, "held", "g"), member(pk_of(run) + 1000))
@@ -303,7 +305,7 @@ def test_a_held_member_without_a_hash(store: Store, journal: Journal) -> None:
     assert traces(store) == []
 
 
-def test_a_held_member_of_a_group_with_nothing_else(store: Store, journal: Journal) -> None:
+def test_a5_a_held_member_of_a_group_with_nothing_else(store: Store, journal: Journal) -> None:
     store.client.sadd(key(store, "held", "g"), member(1000))
     recovery.recover()
     assert traces(store) == []
@@ -312,7 +314,7 @@ def test_a_held_member_of_a_group_with_nothing_else(store: Store, journal: Journ
     assert labels(journal) == ["A"]
 
 
-def test_a_run_held_twice(store: Store, journal: Journal) -> None:
+def test_a5_a_run_held_twice(store: Store, journal: Journal) -> None:
     run = jobs.note.enqueue(label="A", group="g")
     behind = jobs.note.enqueue(label="B", group="g")
     first, second = someone(), someone()
@@ -328,7 +330,7 @@ def test_a_run_held_twice(store: Store, journal: Journal) -> None:
     assert [trace for trace in traces(store) if "leases" not in trace] == []
 
 
-def test_two_runs_held_in_a_group_of_one(store: Store, journal: Journal) -> None:
+def test_a5_two_runs_held_in_a_group_of_one(store: Store, journal: Journal) -> None:
     runs = jobs.note.enqueue_many([{"label": label} for label in "ABC"])
     first, second = someone(), someone()
     begin(first, reserve(store, first, 1))
@@ -346,7 +348,7 @@ def test_two_runs_held_in_a_group_of_one(store: Store, journal: Journal) -> None
     assert traces(store) == []
 
 
-def test_one_of_two_in_a_group_of_one_lives(store: Store) -> None:
+def test_a5_one_of_two_in_a_group_of_one_lives(store: Store) -> None:
     runs = jobs.note.enqueue_many([{"label": label} for label in "AB"])
     first, second = someone(), someone()
     begin(first, reserve(store, first, 1))
@@ -363,7 +365,7 @@ def test_one_of_two_in_a_group_of_one_lives(store: Store) -> None:
 
 
 @pytest.mark.parametrize("field", ["plain", "timed"])
-def test_a_hash_that_is_in_no_place(field: str, store: Store, journal: Journal) -> None:
+def test_a5_a_hash_that_is_in_no_place(field: str, store: Store, journal: Journal) -> None:
     """Neither in a line nor leased, and its time is a day away: the row says that it may run now."""
     run = jobs.note.enqueue(label="A", group="g")
     seconds, _ = store.client.time()
@@ -400,7 +402,7 @@ def test_a_ready_group_without_a_line(store: Store, journal: Journal) -> None:
 # --- several recoveries at once
 
 
-def test_two_recoveries_at_once_add_up(store: Store) -> None:
+def test_a4_two_recoveries_at_once_add_up(store: Store) -> None:
     runs = some(40)
     first = taken(store, runs)
     vanish(store, first)
@@ -417,7 +419,7 @@ def test_two_recoveries_at_once_add_up(store: Store) -> None:
     nothing_more()
 
 
-def test_two_recoveries_at_once_abandon_once(store: Store, journal: Journal) -> None:
+def test_a4_two_recoveries_at_once_abandon_once(store: Store, journal: Journal) -> None:
     runs = [jobs.precious.using(group=f"x{n}").enqueue(label=f"x{n}") for n in range(6)]
     for _ in runs:
         consumer = someone()
@@ -563,7 +565,7 @@ def test_holds_are_mirrored(store: Store) -> None:
 # --- Redis lost its memory
 
 
-def test_a_flush_keeps_what_lives_and_takes_the_rest_for_lost(short_ttl: None, store: Store) -> None:
+def test_e2_a_flush_keeps_what_lives_and_takes_the_rest_for_lost(short_ttl: None, store: Store) -> None:
     living, dead = some(2)
     first, second = someone(), someone()
     begin(first, reserve(store, first, 1))

@@ -80,7 +80,7 @@ def test_a_hook_and_the_signal_are_told_once(store: Store, journal: Journal, hea
     assert len(journal()) == 1
 
 
-def test_a_consumer_that_abandons_reports_at_once(store: Store, journal: Journal, heard: list[Any]) -> None:
+def test_d8_a_consumer_that_abandons_reports_at_once(store: Store, journal: Journal, heard: list[Any]) -> None:
     """A consumer finds the ghost of a run that has no loss left."""
     run = jobs.precious.enqueue(label="A")
     consumer = someone()
@@ -101,7 +101,7 @@ def test_unknown_jobs_are_reported_by_the_signal(store: Store, heard: list[Any])
     assert heard == [(pk_of(run), "unknown_job")]
 
 
-def test_a_handler_that_ran_and_raised_is_no_abandonment(store: Store, journal: Journal, heard: list[Any]) -> None:
+def test_d10_a_handler_that_ran_and_raised_is_no_abandonment(store: Store, journal: Journal, heard: list[Any]) -> None:
     run = jobs.fails_and_has_a_hook.enqueue(label="A")
     drain()
     recovery.recover()
@@ -110,7 +110,7 @@ def test_a_handler_that_ran_and_raised_is_no_abandonment(store: Store, journal: 
     assert heard == []
 
 
-def test_a_process_that_lacks_the_job_leaves_the_report_to_one_that_has_it(
+def test_d8_a_process_that_lacks_the_job_leaves_the_report_to_one_that_has_it(
     store: Store, journal: Journal, heard: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [run] = abandoned(jobs.precious)
@@ -144,7 +144,7 @@ def due(run: Any) -> JobRun:
     return change(row(run), report_after=Now() - timedelta(seconds=1))
 
 
-def test_a_hook_that_raises_is_called_again_later_and_delays_no_other(
+def test_d9_a_hook_that_raises_is_called_again_later_and_delays_no_other(
     store: Store, journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
     [bad], [good] = abandoned(jobs.badly_reported), abandoned(jobs.precious)
@@ -185,7 +185,7 @@ def test_a_receiver_that_raises_is_called_again_later(store: Store, journal: Jou
     assert told(journal) == {run.pk: 2}
 
 
-def test_a_report_is_parked_after_its_tries_and_cleared_by_a_new_life(store: Store, journal: Journal) -> None:
+def test_d7_a_report_is_parked_after_its_tries_and_cleared_by_a_new_life(store: Store, journal: Journal) -> None:
     [run] = abandoned(jobs.badly_reported)
     for _ in range(reports.PARKED + 3):
         due(run)
@@ -200,7 +200,7 @@ def test_a_report_is_parked_after_its_tries_and_cleared_by_a_new_life(store: Sto
     assert told(journal) == {run.pk: reports.PARKED + 1}
 
 
-def test_a_second_abandonment_after_a_retry_is_reported(store: Store, journal: Journal) -> None:
+def test_d7_a_second_abandonment_after_a_retry_is_reported(store: Store, journal: Journal) -> None:
     """The mark of the first one does not survive."""
     [run] = lost(store, jobs.precious.enqueue(label="A"))
     assert recovery.recover().counts["reported"] == 1
@@ -212,7 +212,7 @@ def test_a_second_abandonment_after_a_retry_is_reported(store: Store, journal: J
     assert (row(run).life, row(run).losses) == (2, 1)
 
 
-def test_a_hook_that_hangs_holds_up_nobody(store: Store, journal: Journal, gate: Path) -> None:
+def test_d9_a_hook_that_hangs_holds_up_nobody(store: Store, journal: Journal, gate: Path) -> None:
     slow = lost(store, jobs.slowly_reported.enqueue(label="S", gate=str(gate)))[0]
     good = lost(store, jobs.precious.enqueue(label="A"))[0]
     before = time.monotonic()

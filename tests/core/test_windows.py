@@ -87,7 +87,7 @@ def test_died_before_the_commit(store: Store) -> None:
     assert traces(store) == []
 
 
-def test_died_between_insert_and_publish(store: Store, journal: Journal) -> None:
+def test_d4_died_between_insert_and_publish(store: Store, journal: Journal) -> None:
     dies(partial(jobs.note.enqueue, label="A"), "before", "groupjobs.moves.publishing.publish")
     run = JobRun.objects.get()
     assert (run.status, run.unpublished) == ("READY", False)
@@ -99,7 +99,7 @@ def test_died_between_insert_and_publish(store: Store, journal: Journal) -> None
     assert traces(store) == []
 
 
-def test_a_run_behind_one_whose_publication_was_lost_waits_for_it(store: Store, journal: Journal) -> None:
+def test_d4_a_run_behind_one_whose_publication_was_lost_waits_for_it(store: Store, journal: Journal) -> None:
     """No recovery: the consumer itself sees what is ahead."""
     dies(partial(jobs.note.enqueue, label="A"), "before", "groupjobs.moves.publishing.publish")
     jobs.note.enqueue(label="B")
@@ -150,7 +150,7 @@ def reserved_and_not_begun(point: str, death: Death, journal: Journal) -> None:
 # --- begin and settle
 
 
-def test_died_between_begin_and_settle_alone(death: Death, store: Store, journal: Journal) -> None:
+def test_d1_died_between_begin_and_settle_alone(death: Death, store: Store, journal: Journal) -> None:
     """Whether its handler had run nobody can know: a loss, and it runs again in its place."""
     first, second = jobs.note.enqueue_many([{"label": label} for label in "AB"])
     worker = new_worker()
@@ -189,7 +189,7 @@ def test_died_between_begin_and_settle_in_a_batch(
     assert traces(store) == []
 
 
-def test_a_handler_that_kills_is_abandoned_and_its_mates_never_pay(
+def test_d6_a_handler_that_kills_is_abandoned_and_its_mates_never_pay(
     short_ttl: None, store: Store, journal: Journal, batches: Callable[[], None]
 ) -> None:
     """A poison run in a batch kills max_losses + 2 processes at most."""
@@ -218,7 +218,7 @@ def test_a_poison_run_is_noticed_by_everybody(death: Death, store: Store, journa
 
 
 @pytest.mark.parametrize("most", [0, 2])
-def test_a_poison_run_kills_as_often_as_it_may(most: int, store: Store, journal: Journal) -> None:
+def test_d6_a_poison_run_kills_as_often_as_it_may(most: int, store: Store, journal: Journal) -> None:
     kills_as_often_as_it_may(most, partial(reaped, store), journal)
     assert traces(store) == []
 
@@ -265,7 +265,7 @@ def test_died_in_the_settling_transaction(store: Store, journal: Journal) -> Non
 # --- the row is settled and Redis is not
 
 
-def test_died_between_the_rows_and_redis(death: Death, store: Store, journal: Journal) -> None:
+def test_b5_died_between_the_rows_and_redis(death: Death, store: Store, journal: Journal) -> None:
     """The run has ended: its lease ends too, and the next is served."""
     ended_and_not_told(jobs.note, death, journal)
     assert traces(store) == []
@@ -441,7 +441,7 @@ def test_a_lost_run_that_recovery_wrote_and_did_not_publish(store: Store, journa
 # --- reports
 
 
-def test_died_in_a_hook(store: Store, journal: Journal) -> None:
+def test_d9_died_in_a_hook(store: Store, journal: Journal) -> None:
     run = jobs.precious.enqueue(label="A")
     worker = new_worker()
     dies(served_by(worker), "before", "groupjobs.moves.settle")

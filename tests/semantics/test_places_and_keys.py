@@ -25,7 +25,7 @@ Said = Callable[[], list[list[Any]]]
 FAR = 2**53
 
 
-def test_orders_at_the_edges_keep_their_place_through_retry_and_recovery(store: Store, journal: Said) -> None:
+def test_c3_orders_at_the_edges_keep_their_place_through_retry_and_recovery(store: Store, journal: Said) -> None:
     orders = [FAR, FAR - 1, 0, 1 - FAR, -FAR]
     control.hold(QUEUE, "g")
     runs = [flaky.using(group="g", order=order).enqueue(str(order), failures=1) for order in orders]
@@ -44,7 +44,7 @@ def _tries(order: int) -> int:
 
 
 @pytest.mark.parametrize("order", [FAR + 1, -FAR - 1, 0.5, True, "1"])
-def test_other_orders_are_refused(order: Any) -> None:
+def test_c3_other_orders_are_refused(order: Any) -> None:
     with pytest.raises(Refused, match="order must be a whole number"):
         note.using(order=order)
 

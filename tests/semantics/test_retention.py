@@ -85,7 +85,7 @@ def test_a_limit_takes_the_oldest_first() -> None:
     assert left() == {runs[0].pk}
 
 
-def test_a_large_backlog_goes_in_bounded_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_f1_a_large_backlog_goes_in_bounded_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     from groupjobs.recovery import pruning
 
     monkeypatch.setattr(pruning, "BATCH", 10)

@@ -32,7 +32,7 @@ def real(client: redis.Redis) -> Store:
     return store
 
 
-def test_an_empty_queue_keeps_a_constant_number_of_keys(scripts: Timed) -> None:
+def test_f4_an_empty_queue_keeps_a_constant_number_of_keys(scripts: Timed) -> None:
     for group in range(200):
         publish(scripts, f"g{group}", *range(group * 10 + 1, group * 10 + 6))
     one = Acting(scripts)
@@ -43,7 +43,7 @@ def test_an_empty_queue_keeps_a_constant_number_of_keys(scripts: Timed) -> None:
     assert families(scripts) <= CONSTANT
 
 
-def test_all_keys_share_one_slot(scripts: Timed) -> None:
+def test_e5_all_keys_share_one_slot(scripts: Timed) -> None:
     publish(scripts, "}odd{\x00 group", 1)
     publish(scripts, "b", 2, delay_ms=5000, yields=True)
     scripts.hold("c", 1, True)
@@ -52,7 +52,7 @@ def test_all_keys_share_one_slot(scripts: Timed) -> None:
     assert all(key.startswith(b"{test:q}:") for key in scripts.client.scan_iter() if key != b"test:time")
 
 
-def test_fifty_thousand_publications(real: Store) -> None:
+def test_f5_fifty_thousand_publications(real: Store) -> None:
     reply = real.enqueue([Publication(run, f"g{run % 7}") for run in range(1, 50_001)])
     assert reply.state == "open"
     assert sum(state.waiting for state in real.snapshot([(1, f"g{n}") for n in range(7)]).groups.values()) == 50_000
@@ -63,7 +63,7 @@ def test_fifty_thousand_publications(real: Store) -> None:
     assert len(found | set(page.entries)) == 50_000
 
 
-def test_every_verb_loads_itself_again(real: Store) -> None:
+def test_e1_every_verb_loads_itself_again(real: Store) -> None:
     calls: dict[str, Callable[[], Any]] = {
         "enqueue": lambda: real.enqueue([]),
         "step": lambda: real.step(ONE, 1, 0),
@@ -120,7 +120,7 @@ def test_a_newer_format_is_left_alone(scripts: Timed) -> None:
     scripts.client.hset(f"{scripts.base}:epoch", "format", 1)
 
 
-def test_at_maxmemory_only_enqueue_is_refused(real: Store) -> None:
+def test_e3_at_maxmemory_only_enqueue_is_refused(real: Store) -> None:
     real.client.config_set("maxmemory", 1)
     try:
         with pytest.raises(redis.exceptions.OutOfMemoryError):
@@ -136,7 +136,7 @@ def test_one_turn_for_all(real: Store) -> None:
     assert real.turn("other", 60)
 
 
-def test_ten_thousand_leases_of_the_dead_are_healed_in_short_calls(real: Store) -> None:
+def test_a12_ten_thousand_leases_of_the_dead_are_healed_in_short_calls(real: Store) -> None:
     real.enqueue([Publication(run, f"g{run}") for run in range(1, 10_001)])
     for number in range(20):
         who = Consumer(f"c{number}", f"w{number % 4}", number + 1)
@@ -174,7 +174,7 @@ def test_a_lease_whose_consumer_redis_does_not_know_is_mended(scripts: Timed) ->
     assert drain(scripts, TWO) == [1, 2]
 
 
-def test_ten_thousand_due_at_once_are_served_at_full_speed(real: Store) -> None:
+def test_f6_ten_thousand_due_at_once_are_served_at_full_speed(real: Store) -> None:
     real.enqueue([Publication(run, f"g{run % 100}", due_ms=1, yields=True) for run in range(1, 1001)])
     real.enqueue([Publication(run, f"g{run}", delay_ms=1, yields=True) for run in range(1001, 2001)])
     deadline = time.monotonic() + 5

@@ -30,7 +30,7 @@ def notice_death(store: Side, how: str) -> None:
         store.reap(**given[how])
 
 
-def test_every_way_of_dying_heals_the_same(store: Side, died: str) -> None:
+def test_a2_every_way_of_dying_heals_the_same(store: Side, died: str) -> None:
     publish(store, "a", 1, 2)
     (held,) = Acting(store).step(1).reservations
     notice_death(store, died)
@@ -41,7 +41,7 @@ def test_every_way_of_dying_heals_the_same(store: Side, died: str) -> None:
     assert store.keep(ONE, 1, [lease(held)]).state == "refused"
 
 
-def test_the_second_reap_finds_nothing(store: Side) -> None:
+def test_a4_the_second_reap_finds_nothing(store: Side) -> None:
     publish(store, "a", 1, 2, 3)
     Acting(store).step(64)
     assert [store.reap(ONE.worker).healed for _ in range(2)] == [3, 0]
@@ -63,7 +63,7 @@ def test_an_incarnation_judged_dead_stays_dead(store: Side) -> None:
     assert store.step(ONE, 1, 1).state == "refused"
 
 
-def test_a_beating_worker_is_never_robbed(store: Side) -> None:
+def test_b1_a_beating_worker_is_never_robbed(store: Side) -> None:
     publish(store, "a", 1)
     one = Acting(store)
     one.step(1)
@@ -76,7 +76,7 @@ def test_a_beating_worker_is_never_robbed(store: Side) -> None:
 
 
 @pytest.mark.parametrize("seconds", [3600, -3600])
-def test_a_jump_of_time_robs_nobody(store: Side, seconds: int) -> None:
+def test_b8_a_jump_of_time_robs_nobody(store: Side, seconds: int) -> None:
     publish(store, "a", 1)
     one = Acting(store)
     one.step(1)
@@ -213,7 +213,7 @@ def test_a_lease_comes_back_to_a_listed_consumer_only(make_store: MakeStore) -> 
         store.enqueue([], old)
 
 
-def test_another_server_is_a_loss_of_memory(scripts: Timed) -> None:
+def test_e2b_another_server_is_a_loss_of_memory(scripts: Timed) -> None:
     publish(scripts, "a", 1)
     Acting(scripts).step(1)
     ended = Consumer("old", "w:3:c", 3)

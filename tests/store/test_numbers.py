@@ -7,7 +7,7 @@ from tests.store.acting import ONE, TWO, Acting, all_, drain, publish, runs
 from tests.store.conftest import Side
 
 
-def test_a_lost_reply_is_answered_again_in_the_order_of_fences(store: Side) -> None:
+def test_b7_a_lost_reply_is_answered_again_in_the_order_of_fences(store: Side) -> None:
     publish(store, "a", 5, 4, 3)
     publish(store, "b", 9)
     one = Acting(store)
@@ -18,7 +18,7 @@ def test_a_lost_reply_is_answered_again_in_the_order_of_fences(store: Side) -> N
     assert store.overview().consumers[0].leases == 4, "no lease leaked, none stripped"
 
 
-def test_a_settle_sent_twice_settles_once(store: Side) -> None:
+def test_b7_a_settle_sent_twice_settles_once(store: Side) -> None:
     publish(store, "a", 1, 2)
     one = Acting(store)
     told = all_("done", one.step(1).reservations)
@@ -28,7 +28,7 @@ def test_a_settle_sent_twice_settles_once(store: Side) -> None:
     assert store.overview().stats["done"] == 1
 
 
-def test_an_older_number_is_refused(store: Side) -> None:
+def test_b7_an_older_number_is_refused(store: Side) -> None:
     publish(store, "a", 1, 2)
     one = Acting(store)
     one.step(1)
@@ -39,7 +39,7 @@ def test_an_older_number_is_refused(store: Side) -> None:
     assert store.snapshot([(2, "a")]).entries[2].place == "leased"
 
 
-def test_a_new_number_gives_back_what_it_does_not_name(store: Side) -> None:
+def test_b7_a_new_number_gives_back_what_it_does_not_name(store: Side) -> None:
     publish(store, "a", 1)
     publish(store, "b", 2)
     one = Acting(store)
@@ -51,7 +51,7 @@ def test_a_new_number_gives_back_what_it_does_not_name(store: Side) -> None:
     assert found[first.run].healed == 0
 
 
-def test_a_step_after_the_strike_off_is_refused(store: Side) -> None:
+def test_b7_a_step_after_the_strike_off_is_refused(store: Side) -> None:
     publish(store, "a", 1)
     one = Acting(store)
     one.step(64)
@@ -76,7 +76,7 @@ def test_a_consumer_with_leases_is_never_struck_off(store: Side) -> None:
     assert not one.step(64, "hold").ended
 
 
-def test_a_stale_outcome_is_named_and_changes_nothing(store: Side) -> None:
+def test_b2_a_stale_outcome_is_named_and_changes_nothing(store: Side) -> None:
     publish(store, "a", 1)
     (mine,) = Acting(store).step(1).reservations
     store.goodbye(ONE)

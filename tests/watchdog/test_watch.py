@@ -133,7 +133,7 @@ def test_an_incarnation_judged_dead_stays_dead_and_the_worker_goes_on_as_another
     assert new.startswith(watched.worker.rpartition(":")[0] + ":")
 
 
-def test_an_outage_of_redis_longer_than_the_ttl_robs_nobody(
+def test_b8_an_outage_of_redis_longer_than_the_ttl_robs_nobody(
     watched: Watched, child: Child, valkey: EmbeddedValkey
 ) -> None:
     watched.serves("one", child().pid, 1)

@@ -41,7 +41,7 @@ def commands(valkey: EmbeddedValkey, seconds: float) -> list[str]:
     return seen
 
 
-def test_an_idle_worker_costs_at_most_three_commands_a_second(
+def test_f3_an_idle_worker_costs_at_most_three_commands_a_second(
     start_worker: StartWorker, store: Store, valkey: EmbeddedValkey
 ) -> None:
     worker = start_worker(options=QUICK, groupjobs={"WORKER_TTL": 15})

@@ -24,7 +24,7 @@ Journal = Callable[[], list[list[Any]]]
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
-def test_a_warm_shutdown_leaves_nothing_behind(
+def test_a10_a_warm_shutdown_leaves_nothing_behind(
     start_worker: StartWorker, store: Store, pool: str, tmp_path: Path
 ) -> None:
     worker = start_worker(pool=pool, options=QUICK, env={"TMPDIR": str(tmp_path)})
@@ -64,7 +64,7 @@ def test_a_long_handler_is_kept_alive_until_celery_lets_it_finish(
         (signal.SIGTERM, {"REMAP_SIGTERM": "SIGQUIT"}, {}),
     ],
 )
-def test_a_cold_shutdown_gives_back_without_a_loss(
+def test_a10_a_cold_shutdown_gives_back_without_a_loss(
     start_worker: StartWorker,
     store: Store,
     journal: Journal,

@@ -25,7 +25,7 @@ Journal = Callable[[], list[list[Any]]]
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
-def test_a_killed_worker_is_reaped_at_once(
+def test_a1_a_killed_worker_is_reaped_at_once(
     start_worker: StartWorker, store: Store, journal: Journal, gate: Path, pool: str
 ) -> None:
     worker = start_worker(pool=pool, options=QUICK, groupjobs={"WORKER_TTL": 15})
@@ -40,7 +40,7 @@ def test_a_killed_worker_is_reaped_at_once(
     wait_until(lambda: not worker_processes(worker.pid), 2, "nothing of it runs")
 
 
-def test_a_killed_child_is_reaped_at_once_and_its_run_is_served_again(
+def test_a1_a_killed_child_is_reaped_at_once_and_its_run_is_served_again(
     start_worker: StartWorker, store: Store, journal: Journal, gate: Path
 ) -> None:
     worker = start_worker(options=QUICK, groupjobs={"WORKER_TTL": 15})
@@ -86,7 +86,7 @@ def test_a_stopped_worker_is_not_beaten_for_and_goes_on_as_another(start_worker:
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
-def test_a_handler_that_holds_the_interpreter_is_not_robbed(
+def test_b1_a_handler_that_holds_the_interpreter_is_not_robbed(
     start_worker: StartWorker, store: Store, journal: Journal, pool: str
 ) -> None:
     worker = start_worker(pool=pool, options=QUICK, groupjobs={"WORKER_TTL": 1.5})

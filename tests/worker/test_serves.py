@@ -22,7 +22,7 @@ FAILING = 3  # this run of every fourth group fails once
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
-def test_many_groups_are_served_in_order_and_one_at_a_time(
+def test_b4_many_groups_are_served_in_order_and_one_at_a_time(
     start_worker: StartWorker, journal: Callable[[], list[list[Any]]], pool: str
 ) -> None:
     start_worker(pool=pool, concurrency=1 if pool == "solo" else 2)
