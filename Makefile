@@ -13,12 +13,13 @@ help: ## say what there is
 	@.ci/make-venv .venv 3.11 dev
 
 .PHONY: check
-check: .venv ## lint, format, types, floors, migrations
+check: .venv ## lint, format, types, floors, migrations, documentation
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/python manage.py makemigrations --check --dry-run
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 
 # Options for pytest, for example: make test PYTEST_ARGS='-k store -x'
 PYTEST_ARGS ?=
@@ -38,6 +39,11 @@ demo: .venv ## the whole application on a real file; CSV=path takes another one
 .PHONY: serve
 serve: .venv ## web server and worker of the demo project, until Ctrl-C
 	@.venv/bin/python -m project.serve $(SERVE_ARGS)
+
+.PHONY: docs
+docs: .venv ## the tables that are made from code, and the site in build/docs
+	.venv/bin/python -m tests.house.tables
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
 
 .PHONY: bench
 bench: .venv ## jobs per second, beside a plain Celery task

@@ -40,7 +40,23 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The checked `GROUPJOBS`; names are those of its keys in lower case, durations are in seconds."""
+    """The checked `GROUPJOBS`; names are those of its keys in lower case, durations are in seconds.
+
+    `redis`: the alias of `CACHES` that django-redis serves, or a URL, or the dotted path of a callable
+    that makes a client of redis-py from `socket_timeout`, `socket_connect_timeout` and `retry`.
+    `prefix`: what every key in Redis begins with.
+    `database`: the alias of `DATABASES` that has the rows.
+    `queues`: each queue's name and options; a list of names gives each the defaults.
+    `worker_ttl`: a worker that has not beaten for so long, by the queue's own clock, is dead.
+    `commit_interval`: outcomes of short runs are committed together for at most so long.
+    `sweep_interval`: the time between two full sweeps of a queue, over all workers.
+    `unknown_job_grace`: so long after its enqueue a run waits for a worker that knows its job and takes
+    its arguments; then it is ABANDONED.
+    `retention`: how long ended runs are kept, by status; None keeps. What is not named has its default.
+    `celery_app`: dotted path of the Celery app that rings, None for the one given to `install`.
+    `masked`: names of arguments and labels whose values the admin never shows.
+    `consumer_seconds`: a consumer returns to Celery after so long, so that Celery can recycle the process.
+    """
 
     redis: str = "default"
     prefix: str = "groupjobs"

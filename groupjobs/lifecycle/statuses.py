@@ -25,22 +25,23 @@ REQUESTED: Final = "requested"
 
 
 class Transition(NamedTuple):
-    """One edge of the status graph: from which statuses, to which one."""
+    """One edge of the status graph: from which statuses, to which one, and what has happened."""
 
     sources: frozenset[str]
     target: str
+    meaning: str
 
 
 TRANSITIONS: Final[Mapping[str, Transition]] = {
-    "begin": Transition(LIVE, RUNNING),
-    "succeed": Transition(frozenset({RUNNING}), SUCCEEDED),
-    "fail": Transition(frozenset({RUNNING}), FAILED),
-    "retry": Transition(frozenset({RUNNING}), READY),
-    "give_back": Transition(frozenset({RUNNING}), READY),
-    "lose": Transition(frozenset({RUNNING}), READY),
-    "abandon": Transition(LIVE, ABANDONED),
-    "cancel": Transition(LIVE, CANCELLED),
-    "revive": Transition(TERMINAL, READY),
+    "begin": Transition(LIVE, RUNNING, "a consumer has loaded it; a lost attempt is counted in the same write"),
+    "succeed": Transition(frozenset({RUNNING}), SUCCEEDED, "its handler returned"),
+    "fail": Transition(frozenset({RUNNING}), FAILED, "its handler raised, and no try is left"),
+    "retry": Transition(frozenset({RUNNING}), READY, "its handler raised, and it waits for another try"),
+    "give_back": Transition(frozenset({RUNNING}), READY, "its handler never started, or it asked for a hold"),
+    "lose": Transition(frozenset({RUNNING}), READY, "its attempt ended as a ghost"),
+    "abandon": Transition(LIVE, ABANDONED, "the queue gave it up"),
+    "cancel": Transition(LIVE, CANCELLED, "somebody cancelled it, its handler did, or it expired"),
+    "revive": Transition(TERMINAL, READY, "a person retries it: a new life"),
 }
 
 

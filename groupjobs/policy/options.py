@@ -23,7 +23,27 @@ FALLBACK_PAUSE: Final = 60.0  # seconds, where a job's backoff gives none
 class Policy:
     """The normalised options of a job, or of one `using()` of it. Durations are in seconds.
 
-    `group` is a template or a callable, `literal_group` what `using(group=...)` gave ('' for ungrouped).
+    `queue_name`: a key of `GROUPJOBS["QUEUES"]`.
+    `priority`: how far ahead of other groups, a second for each point; inside a group the line decides.
+    `run_after`: not before this aware moment. `using()` only.
+    `group`: a template over the arguments, or a callable of them that answers None for no group.
+    `literal_group`: what `using(group=...)` gave, '' for ungrouped.
+    `order`: the place in the line of the group; smaller first, equal ones as enqueued.
+    `max_attempts`: how many tries a life of the run has.
+    `retry_on`: the exceptions after which it is tried again.
+    `backoff`: the pause before the next try, by the number of failures so far.
+    `on_retry`: whether the group waits meanwhile ("block") or passes ("yield").
+    `max_losses`: how many lost attempts a life of the run survives.
+    `after_failure`: what becomes of the rest of the group when it ends as FAILED or ABANDONED.
+    `atomic`: the handler's writes and the end of its run are one commit.
+    `time_limit`: after so long the process is killed (prefork only).
+    `soft_time_limit`: after so long `SoftTimeLimit` is raised in the handler.
+    `expires`: seconds from the enqueue, or a moment; a run that has not begun by then ends as CANCELLED.
+    `dedup`: a template or callable; one live run for each key of the job.
+    `on_duplicate`: what else an `enqueue` does whose key is taken.
+    `on_abandoned`: called as (run, reason) when the queue gave the run up, until it returns.
+    `labels`: JSON values that go with the run, to be searched for.
+    `takes_context`: the handler's first argument is the context.
     """
 
     queue_name: str = "default"

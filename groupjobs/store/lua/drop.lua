@@ -1,6 +1,6 @@
 -- Purpose: forget entries whose row is terminal or gone.
 -- KEYS: the queue's base key.
--- ARGV: settings; count; run, group, fence, life of each, as observed.
+-- ARGV: settings; count; run, group, fence, life of each as observed.
 -- Returns: how many were dropped.
 -- Keeps: only under the fence that was observed, never a newer life, never a live consumer's lease.
 local items = {}

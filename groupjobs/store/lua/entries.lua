@@ -4,7 +4,7 @@
 -- Returns: next cursor, {run, group of each entry}, {groups whose line is to be paged by itself}.
 -- Keeps: changes nothing but the epoch and the clock; about 500 keys or members per call. What stays in
 --   place is seen at least once.
-local cursor_of_keys, line, cursor_in_line = text('cursor'), text('group'), text('line cursor')
+local cursor_of_keys, line, cursor_in_line = text('cursor'), text('group'), text('cursor within the line')
 finish()
 
 local PAGE = 500

@@ -4,8 +4,8 @@
 -- Returns: 1 when Redis now says this version, 0 when it knows a newer one.
 -- Keeps: holds and resumes may cross on their way: the version decides.
 local group, version, held = text('group'), integer('version', 0, LARGEST), integer('held', 0, 1)
-local limit = integer('limit', 0, LARGEST)
-local many, period = integer('rate', 0, LARGEST), integer('rate period', 0, LARGEST)
+local limit = integer('group_concurrency', 0, LARGEST)
+local many, period = integer('rate count', 0, LARGEST), integer('rate period', 0, LARGEST)
 if many > 0 and period == 0 then refuse('rate period') end
 finish()
 

@@ -6,11 +6,11 @@ local BUSY = 150
 
 -- Consumers that were not seen for so long are busy with long runs and take no group soon.
 local function busy()
-  local count = 0
+  local number = 0
   for _, found in ipairs(all_consumers()) do
-    if found.seen <= clock - BUSY then count = count + 1 end
+    if found.seen <= clock - BUSY then number = number + 1 end
   end
-  return count
+  return number
 end
 
 -- How many more consumers could work now; then outstanding bells, clock of the last ring, and pause.

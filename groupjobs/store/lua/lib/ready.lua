@@ -4,7 +4,9 @@
 local touched, touched_list = {}, {}
 local flags = call('HLEN', base .. ':groups') > 0
 local timed = call('EXISTS', base .. ':later') == 1
-local default_rules = { held = false, limit = settings.limit, count = settings.count, period = settings.period, version = 0 }
+local default_rules = {
+  held = false, limit = settings.limit, count = settings.count, period = settings.period, version = 0,
+}
 
 -- `groups` hash: version, held, limit, rate count, rate period ms (0: the queue's default).
 local function rules(group)
