@@ -6,8 +6,11 @@ import asyncio
 import contextvars
 import json
 import logging
+import os
+import signal
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -37,8 +40,9 @@ class BadResult(TypeError):
 def attempt(item: Item, make_context: MakeContext) -> Settlement:
     """Run the handler of an item to its end. Handlers' exceptions come back as outcomes.
 
-    LeaseLost, SystemExit and KeyboardInterrupt are raised: the attempt has no outcome of its own.
-    An atomic run is settled inside its own transaction; its settlement then says `committed`.
+    LeaseLost is raised, for an attempt that has no outcome of its own, and what is no Exception, for
+    the consumer to tell apart. An atomic run is settled inside its own transaction; its settlement then
+    says `committed`.
     """
     call = _call(item, make_context)
     clean = contextvars.Context()
@@ -79,7 +83,18 @@ def _call(item: Item, make_context: MakeContext) -> Callable[[], Any]:
     assert handler is not None
     function = async_to_sync(_limited(item, handler.func)) if handler.is_async else handler.func
     args = [make_context(item), *item.args] if handler.takes_context else item.args
-    return lambda: function(*args, **item.kwargs)
+    return lambda: _in_this_process(item, lambda: function(*args, **item.kwargs))
+
+
+def _in_this_process(item: Item, call: Callable[[], Any]) -> Any:
+    """Call the handler. A copy of the process that it forked and that comes back out of it ends here."""
+    pid = os.getpid()
+    try:
+        return call()
+    finally:
+        if os.getpid() != pid:
+            logger.error("%s (run %s) forked; its child left the handler and is ended.", item.row.job, item.run)
+            os._exit(1)
 
 
 def _limited(item: Item, func: Callable[..., Any]) -> Callable[..., Any]:
@@ -149,14 +164,20 @@ def _committed(item: Item) -> bool:
     return status == "SUCCEEDED" and fence == _fence(item)
 
 
-def exited(item: Item, error: SystemExit) -> Settlement:
-    """A handler that calls sys.exit() has failed: it ran, and nobody asked it to end."""
+def burst(item: Item, error: BaseException) -> Settlement:
+    """A handler that ended by sys.exit() or another BaseException has failed: it ran, and nobody asked it to end."""
     return _after_failure(item, error, again=False)
+
+
+def from_keyboard() -> bool:
+    """Whether Ctrl-C raises here: a child of a pool ignores it, and Celery's own handler does not raise."""
+    main = threading.current_thread() is threading.main_thread()
+    return main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def _failed(item: Item, error: Exception) -> Settlement:
     handler = item.handler
-    again = handler is not None and isinstance(error, handler.policy.retry_on)
+    again = handler is not None and issubclass(type(error), handler.policy.retry_on)
     return _after_failure(item, error, again=again)
 
 
@@ -166,10 +187,8 @@ def _after_failure(
     """One try is used up: another one after a back-off, or FAILED."""
     handler, row = item.handler, item.row
     assert handler is not None
-    logger.error(
-        "%s (run %s, attempt %s) failed", handler.name, item.run, item.attempt, exc_info=error, extra=_labels(item)
-    )
     found = described(error)
+    _log(item, error, found)
     log = Attempt(
         item.run, _fence(item), outcome, row.life, found["class"], found["message"], found["traceback"], item.worker
     )
@@ -179,6 +198,14 @@ def _after_failure(
         return base
     seconds = policy.retry_delay(handler.policy, failures) if delay is None else _seconds(delay)
     return replace(base, transition="retry", delay=seconds, yields=row.on_retry == "yield")
+
+
+def _log(item: Item, error: BaseException, found: Mapping[str, str]) -> None:
+    what = (item.handler and item.handler.name, item.run, item.attempt)
+    try:
+        logger.error("%s (run %s, attempt %s) failed", *what, exc_info=error, extra=_labels(item))
+    except Exception:  # of an exception at which nobody can look
+        logger.error("%s (run %s, attempt %s) failed: %s", *what, found["class"], extra=_labels(item))
 
 
 def _seconds(delay: Any) -> float:
@@ -192,17 +219,16 @@ def _labels(item: Item) -> dict[str, Any]:
 def described(error: BaseException) -> dict[str, str]:
     """An exception as text that every database takes: no NUL, no lone surrogate."""
     kind = type(error)
-    text = "".join(traceback.format_exception(error))
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
-        "message": plain(_message(error)),
-        "traceback": plain(text[-LONGEST_TEXT:]),
+        "message": plain(_made(lambda: str(error))),
+        "traceback": plain(_made(lambda: "".join(traceback.format_exception(error)))[-LONGEST_TEXT:]),
     }
 
 
-def _message(error: BaseException) -> str:
+def _made(text: Callable[[], str]) -> str:
     try:
-        return str(error)
+        return text()
     except Exception as worse:
         return f"Its text cannot be made: {type(worse).__name__}"
 

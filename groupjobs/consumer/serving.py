@@ -14,7 +14,7 @@ from typing import Final
 from groupjobs import bell, conf, ledger, moves, registry, reports
 from groupjobs.consumer import announcing
 from groupjobs.consumer.admission import decide
-from groupjobs.consumer.attempt import attempt, exited
+from groupjobs.consumer.attempt import attempt, burst, from_keyboard
 from groupjobs.consumer.batch import BACK, RAN, RUN, WAIT, Book, Item
 from groupjobs.consumer.context import RunContext
 from groupjobs.consumer.executions import Executions, Unwatched
@@ -196,12 +196,12 @@ class Service:
             return attempt(item, RunContext)
         except LeaseLost:
             return _returned(item)
-        except SystemExit as error:
-            return _returned(item) if self.stop() else exited(item, error)
-        except KeyboardInterrupt:
-            if not self.stop():
+        except BaseException as error:
+            if self.stop() and isinstance(error, SystemExit | KeyboardInterrupt):
+                return _returned(item)
+            if isinstance(error, KeyboardInterrupt) and from_keyboard():
                 raise
-            return _returned(item)
+            return burst(item, error)
 
     def settle(self, *, patient: bool = True) -> None:
         """Commit every outcome and give-back that is known and not yet written: one transaction."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -269,19 +269,37 @@ def test_an_exception_with_an_evil_text_fails_its_own_run_only(
     assert [outcome for _, outcome in attempts(found)] == ["failed", "failed"]
 
 
-def test_a_handler_that_exits_ends_its_run_and_blocks_nobody(store: Store, journal: Journal, batches: Batches) -> None:
+@pytest.mark.parametrize("kind", jobs.BURSTS)
+def test_a_handler_that_ends_by_no_exception_has_failed_and_blocks_nobody(
+    kind: str, store: Store, journal: Journal, batches: Batches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)  # as in a child of a pool
     batches()
-    run = jobs.exits.using(group="g").enqueue(label="A")
+    run = jobs.bursts.using(group="g").enqueue(label="A", kind=kind)
     behind = jobs.note.enqueue(label="B")
-
-    def served() -> bool:
-        with suppress(SystemExit):
-            serve()
-        return ended()
-
-    wait_until(served)
+    drain()
     assert statuses([run, behind]) == ["FAILED", "SUCCEEDED"]
-    assert counted(run)[2] == 0
+    assert counted(run) == (1, 1, 0)
+    found = row(run)
+    assert isinstance(found.error, dict)
+    assert found.error["class"].endswith(type(jobs.BURSTS[kind]).__qualname__)
+    assert labels(journal) == ["A", "B"]
+
+
+def test_ctrl_c_ends_the_consumer_and_not_the_run(store: Store, journal: Journal) -> None:
+    run = jobs.bursts.using(max_losses=3).enqueue(label="A", kind="keyboard")
+    with pytest.raises(KeyboardInterrupt):
+        serve()
+    assert statuses([run]) != ["FAILED"]
+
+
+@pytest.mark.parametrize("how", ["returns", "raises"])
+def test_a_copy_of_the_process_that_a_handler_leaves_ends_there(how: str, store: Store, journal: Journal) -> None:
+    run = jobs.forks.enqueue(label="A", how=how)
+    behind = jobs.note.using(group="f").enqueue(label="B")
+    drain()
+    assert statuses([run, behind]) == ["SUCCEEDED", "SUCCEEDED"]
+    assert row(run).result == "parent"
     assert labels(journal) == ["A", "B"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import os
 import signal
@@ -129,10 +130,40 @@ def raises_evil(kind: str) -> None:
     raise Evil(kind)
 
 
-@job
-def exits(label: str) -> None:
+class Unseen(Exception):
+    """An exception at which nobody can look."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+BURSTS = {
+    "exit": SystemExit(3),
+    "keyboard": KeyboardInterrupt(),
+    "cancelled": asyncio.CancelledError(),
+    "generator": GeneratorExit(),
+    "group": BaseExceptionGroup("several", [Retry(after=0), ValueError()]),
+    "unseen": Unseen(),
+}
+
+
+@job(retry_on=OSError, max_attempts=2)
+def bursts(label: str, kind: str) -> None:
     say(label)
-    raise SystemExit(3)
+    raise BURSTS[kind]
+
+
+@job(group="f", atomic=True)
+def forks(label: str, how: str) -> str:
+    """Both copies of the process come to its end, or one of them raises."""
+    child = os.fork()
+    if child == 0:
+        if how == "raises":
+            raise ValueError(how)
+        return "child"
+    os.waitpid(child, 0)
+    say(label)
+    return "parent"
 
 
 # --- habits with connections and context
