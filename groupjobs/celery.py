@@ -153,6 +153,8 @@ def _on_received(sender: Any, request: Any, **_: Any) -> None:
 
 def _on_child(**_: Any) -> None:
     """In a child of the pool. Celery itself has asked the system to kill it when the main process dies."""
+    from groupjobs.worker.aftermath import settle_soon
+
     home = identity.home() or identity.adopt()
     if home is None:
         return
@@ -160,6 +162,7 @@ def _on_child(**_: Any) -> None:
     if seen is not None:
         home.children.put(str(os.getpid()), {"pid": os.getpid(), "start": seen.start})
         home.wake()
+    settle_soon(home)
 
 
 def _on_shutting_down(sender: Any, **_: Any) -> None:

@@ -186,6 +186,17 @@ def _checked(where: str, given: Mapping[Any, Any], rules: Mapping[str, Callable[
     return values
 
 
+def checked_limits(concurrency: Any, rate: Any) -> tuple[int | None, tuple[int, float] | None]:
+    """Limits for one group, by the rules for those of a queue; ValueError says which of them is wrong."""
+    checked: list[Any] = []
+    for name, rule, value in (("concurrency", _count, concurrency), ("rate", _rate, rate)):
+        try:
+            checked.append(_optional(rule)(value))
+        except _Wrong as wrong:
+            raise ValueError(f"{name} {wrong}, or None for the queue's, not {value!r}.") from None
+    return checked[0], checked[1]
+
+
 def load(given: Any) -> Settings:
     """The settings that this dict gives; ImproperlyConfigured names the key and what it must be."""
     if not isinstance(given, Mapping):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from groupjobs import ledger, moves
+from groupjobs import conf, ledger, moves, registry
 from groupjobs.lifecycle import LIVE, READY, RUNNING
 from groupjobs.signals import run_cancelled
 
@@ -110,8 +110,12 @@ def _why_not(run: JobRun) -> str:
 
 
 def reschedule(runs: Iterable[int], run_after: datetime | None) -> Report:
-    """Give waiting runs another time; None means at once. Until then their groups do not wait for them."""
-    return _each(runs, lambda found, report: _reschedule(found, report, run_after))
+    """Give waiting runs another time; None means at once. Until then their groups do not wait for them.
+
+    Refused (a ValueError) for what is no time, or a naive one under USE_TZ.
+    """
+    moment = registry.checked_time(run_after)
+    return _each(runs, lambda found, report: _reschedule(found, report, moment))
 
 
 def _reschedule(found: list[JobRun], report: Report, run_after: datetime | None) -> None:
@@ -144,10 +148,7 @@ def limit_group(
     """
     if not group:
         raise ValueError("limit_group takes a group; limits of a whole queue belong into GROUPJOBS['QUEUES'].")
-    if concurrency is not None and (isinstance(concurrency, bool) or concurrency < 1):
-        raise ValueError(f"concurrency must be a whole number from 1, or None, not {concurrency!r}.")
-    if rate is not None and (rate[0] < 1 or rate[1] <= 0):
-        raise ValueError(f"rate must be a pair (number of runs from 1, seconds), or None, not {rate!r}.")
+    concurrency, rate = conf.checked_limits(concurrency, rate)
     return _group_report(moves.limit(queue, group, concurrency, rate, by), "so already")
 
 

@@ -130,6 +130,15 @@ def default_backoff(failures: int) -> float:
     return EqualJitterBackoff(cap=LONGEST_PAUSE, base=1).compute(min(failures, 32))
 
 
+def checked_time(moment: Any) -> datetime | None:
+    """A time that a person gave, as the database stores it; None stays None. Refused for anything else."""
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime):
+        raise Refused(f"run_after must be a datetime, or None for at once, not {moment!r}", subject="run_after")
+    return checked_moment("", "run_after", moment)
+
+
 def checked_moment(job: str, option: str, moment: datetime) -> datetime:
     """A datetime as the database stores it: aware under USE_TZ (else Refused), local and naive without."""
     if settings.USE_TZ:

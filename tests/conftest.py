@@ -27,6 +27,7 @@ API = frozenset(
         "checks",
         "conf",
         "jobs",
+        "options",
         "payload",
         "policy",
         "queues",

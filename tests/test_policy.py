@@ -10,7 +10,8 @@ import pytest
 
 from groupjobs import errors
 from groupjobs.errors import Refused
-from groupjobs.policy import Policy, retry_delay, validate
+from groupjobs.policy import OPTIONS, Policy, retry_delay, validate
+from groupjobs.policy.rules import RULES
 
 pytestmark = pytest.mark.api
 
@@ -50,6 +51,7 @@ WRONG_OPTIONS: list[tuple[str, Any]] = [
     ("backoff", "5"),
     ("backoff", []),
     ("backoff", [1, -1]),
+    ("backoff", timedelta(days=4000)),
     ("backoff", True),
     ("on_retry", "wait"),
     ("on_retry", None),
@@ -64,7 +66,11 @@ WRONG_OPTIONS: list[tuple[str, Any]] = [
     ("time_limit", "1h"),
     ("time_limit", math.nan),
     ("soft_time_limit", timedelta(0)),
+    ("time_limit", math.inf),
+    ("time_limit", True),
+    ("soft_time_limit", 10**10),
     ("expires", 0),
+    ("expires", 10**10),
     ("expires", "soon"),
     ("expires", date(2026, 1, 1)),
     ("dedup", ""),
@@ -97,6 +103,10 @@ def test_wrong_option_is_refused_by_name(option: str, value: Any) -> None:
     assert refusal.value.job == JOB
     assert refusal.value.subject == option.removeprefix("literal_")
     assert "\x00" not in message
+
+
+def test_no_option_is_without_wrong_values() -> None:
+    assert {option for option, _ in WRONG_OPTIONS} == set(RULES) >= set(OPTIONS)
 
 
 @pytest.mark.parametrize(

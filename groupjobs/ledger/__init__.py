@@ -13,6 +13,7 @@ from groupjobs.ledger.paging import (
     live_page,
     queues_with_live_runs,
     running_page,
+    running_with,
     unpublished_page,
 )
 from groupjobs.ledger.progressing import write_progress
@@ -66,6 +67,7 @@ __all__ = [
     "revive",
     "rows",
     "running_page",
+    "running_with",
     "set_hold",
     "set_limits",
     "settle",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from groupjobs.ledger.database import alias
 from groupjobs.ledger.transitions import later
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from groupjobs.models import JobGroup, JobRun
 
+LARGEST_BATCH: Final = 1000  # runs that one consumer can hold
 PAYLOAD = ("args", "kwargs", "result", "error", "labels")
 
 
@@ -39,6 +40,11 @@ def live_page(
 def running_page(queue: str, after: int, limit: int) -> list[JobRun]:
     """Up to `limit` RUNNING runs of a queue with ids above `after`."""
     return _live(queue, after, limit, status=RUNNING)
+
+
+def running_with(queue: str, consumer: str) -> list[JobRun]:
+    """The RUNNING runs of a queue whose rows name this consumer."""
+    return _live(queue, 0, LARGEST_BATCH, status=RUNNING, consumer=consumer)
 
 
 def unpublished_page(queue: str, after: int, limit: int) -> list[JobRun]:

@@ -52,7 +52,7 @@ def dedup_of(
 def _key_of(key: Key | None, job: str, option: str, arguments: BoundArguments) -> str | None:
     if key is None:
         return None
-    made = _filled(key, job, option, arguments) if isinstance(key, str) else _called(key, arguments)
+    made = _filled(key, job, option, arguments) if isinstance(key, str) else _called(key, job, option, arguments)
     try:
         return None if made is None else checked_key(made)
     except ValueError as error:
@@ -91,11 +91,18 @@ def _values(arguments: BoundArguments) -> dict[str, Any]:
     return values
 
 
-def _called(key: Callable[..., Any], arguments: BoundArguments) -> Any:
-    """By name where the callable can take it so (it may leave some to `**rest`), else as the job is called."""
-    if _by_name(arguments.signature) and _takes(key, tuple(arguments.signature.parameters)):
-        return key(**arguments.arguments)
-    return key(*arguments.args, **arguments.kwargs)
+def _called(key: Callable[..., Any], job: str, option: str, arguments: BoundArguments) -> Any:
+    """By name where the callable can take it so (it may leave some to `**rest`), else as the job is called.
+
+    What it raises is its own, with a note of whose it is.
+    """
+    try:
+        if _by_name(arguments.signature) and _takes(key, tuple(arguments.signature.parameters)):
+            return key(**arguments.arguments)
+        return key(*arguments.args, **arguments.kwargs)
+    except Exception as error:
+        error.add_note(f"Raised by the callable that is the option {option!r} of job {job!r}.")
+        raise
 
 
 def _by_name(parameters: Signature) -> bool:

@@ -93,13 +93,15 @@ class Store:
         pid: int = 0,
         group: str = "",
         overdue: Sequence[tuple[int, int]] = (),
+        interrupted: bool = False,
     ) -> replies.ReapReply:
         """A consumer, a worker, or a worker's process `pid` is dead now; or mend the held set of `group`.
 
-        `overdue`: the consumer's leases (run, fence) that lasted longer than their time limit.
+        `overdue`: the consumer's leases (run, fence) that lasted longer than their time limit. `interrupted`:
+        the consumer was killed, which costs none of its runs a loss.
         """
         late = chain.from_iterable((keys.member(run), fence) for run, fence in overdue)
-        healed, more = self.call("reap", worker, consumer, pid, group, len(overdue), *late)
+        healed, more = self.call("reap", worker, consumer, pid, group, int(interrupted), len(overdue), *late)
         return replies.ReapReply(healed, more == 1)
 
     def goodbye(self, consumer: Consumer) -> replies.ReapReply:

@@ -33,6 +33,21 @@ class Execution(TypedDict):
     fence: NotRequired[int]
     until: NotRequired[float]
     over: NotRequired[bool]  # it has ended later than that
+    struck: NotRequired[bool]  # its watchdog has killed it
+
+
+class Killed(TypedDict):
+    """An execution as it was when its watchdog set out to kill it; `start` tells its process from a later one.
+
+    `over`: because `run` has lasted longer than its limit.
+    """
+
+    queue: str
+    pid: int
+    start: str
+    run: int
+    fence: int
+    over: bool
 
 
 class Child(TypedDict):
@@ -48,13 +63,14 @@ def incarnation(main: int) -> str:
 
 
 class Home:
-    """`queues` served, `executions` and `children` of one worker, and two flags that only ever rise."""
+    """`queues` served, `executions`, `children` and `killed` ones of a worker, and two flags that only ever rise."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.queues = Shelf(folder / "queues")
         self.executions = Shelf(folder / "executions")
         self.children = Shelf(folder / "children")
+        self.killed = Shelf(folder / "killed")
         self._flags = _mapped(folder / "flags")
         # What cleans temporary folders leaves a folder alone while somebody locks it.
         self._lock = os.open(folder, os.O_RDONLY)
@@ -69,7 +85,7 @@ class Home:
         if len(str(folder / "watchdog.sock")) > LONGEST_PATH:
             folder.rmdir()
             folder = Path(tempfile.mkdtemp(prefix="groupjobs-", dir="/tmp"))
-        for name in ("queues", "executions", "children"):
+        for name in ("queues", "executions", "children", "killed"):
             (folder / name).mkdir()
         (folder / "flags").write_bytes(b"\0\0")
         return cls(folder)

@@ -57,15 +57,23 @@ class Pulse:
         logger.warning("Worker %s was judged dead in queue %s; it goes on as %s.", old, self.queue, self.worker)
 
     def reap(self, nonce: str, known: Execution) -> None:
-        """This execution is dead: its runs go back to their places now."""
+        """This execution is dead: its runs go back to their places now. One that we killed costs them no loss."""
         overdue = [(known["run"], known["fence"])] if known.get("over") else []
-        more = self._store.reap(worker=known["worker"], consumer=nonce, overdue=overdue).more
-        self._heal_on(more)
+        reply = self._store.reap(
+            worker=known["worker"], consumer=nonce, overdue=overdue, interrupted=known.get("struck", False)
+        )
+        self._heal_on(reply.more)
 
-    def end(self, leaving: bool) -> None:
-        """The worker is dead: so are all its executions. Its shutdown is announced first if it has begun."""
+    def end(self, leaving: bool, dead: Mapping[str, Execution]) -> None:
+        """The worker is dead: so are all its executions, `dead` for reasons of their own.
+
+        Its shutdown is announced first if it has begun.
+        """
         if leaving and not self.announced:
             self.beat({}, True)
+        for nonce, known in dead.items():
+            if known["queue"] == self.queue:
+                self.reap(nonce, known)
         self._heal_on(self._store.reap(worker=self.worker).more)
 
     def _heal_on(self, more: bool) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from typing import Final
 
-from groupjobs.watchdog.home import Execution, Home
+from groupjobs.watchdog.home import Execution, Home, Killed
 from groupjobs.watchdog.processes import Process, look
 
 NEVER: Final = float("inf")
@@ -36,8 +37,8 @@ class Roll:
         self.executions = {nonce: known for nonce, known in found.items() if nonce not in self.dead}
         for nonce, known in list(self.executions.items()):
             if self._ended(known["pid"]) or self._stands_still(known["pid"]):
-                over = known.get("until", NEVER) <= time.monotonic()
-                self.dead[nonce] = {**self.executions.pop(nonce), "over": over}
+                over, struck = known.get("until", NEVER) <= time.monotonic(), known["pid"] in self._killed
+                self.dead[nonce] = {**self.executions.pop(nonce), "over": over, "struck": struck}
         self._part_from_children()
 
     def _ended(self, pid: int) -> bool:
@@ -67,7 +68,7 @@ class Roll:
                 self.home.children.take(str(pid))
                 del self.children[pid]
                 self._stopped.pop(pid, None)
-                self._killed.discard(pid)
+        self._killed &= {*self.children, *(known["pid"] for known in self.executions.values())}
 
     @property
     def stopped(self) -> bool:
@@ -102,17 +103,30 @@ class Roll:
         """Kill children whose run has lasted longer than its hard time limit; answers their executions."""
         for nonce, known in list(self.executions.items()):
             if self._limit(known) <= time.monotonic() and self.home.executions.get(nonce) == known:
-                self._killed.add(known["pid"])
-                self.children[known["pid"]].kill()
+                self._kill(nonce, known, over=True)
                 yield known
 
-    def kill(self, nonce: str) -> Execution | None:
-        """Kill the child of this execution; None when it has ended, or is no child."""
-        known = self.executions.get(nonce)
-        if known is None or known["pid"] not in self.children or self.home.executions.get(nonce) is None:
+    def kill(self, nonce: str, run: int) -> Execution | None:
+        """Kill the child of this execution because of a run; None when it has ended, is no child, or is at another run.
+
+        Only runs with a limit are known here. The child may go on to its next run in this very moment: what it
+        has then pays nothing for it.
+        """
+        known: Execution | None = self.home.executions.get(nonce) if nonce in self.executions else None
+        if known is None or known["pid"] not in self.children or known.get("run", run) != run:
             return None
-        self.children[known["pid"]].kill()
+        self._kill(nonce, known, over=False)
         return known
+
+    def _kill(self, nonce: str, known: Execution, *, over: bool) -> None:
+        """First the word, then the deed: whoever finds the child dead finds out why."""
+        child = self.children[known["pid"]]
+        run, fence = known.get("run", 0), known.get("fence", 0)
+        word = Killed(queue=known["queue"], pid=child.pid, start=child.start, run=run, fence=fence, over=over)
+        with contextlib.suppress(OSError):  # a full disk: then Redis alone knows
+            self.home.killed.put(nonce, word)
+        self._killed.add(child.pid)
+        child.kill()
 
     def next_limit(self) -> float:
         """When the next hard time limit ends, in monotonic seconds."""

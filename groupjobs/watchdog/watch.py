@@ -97,7 +97,7 @@ class Watch:
             self.roll.forget(nonce)
         self.roll.compare(pulse.queue, worker, dict(reply.consumers))
         for nonce, run in reply.kills:
-            if (known := self.roll.kill(nonce)) is not None:
+            if (known := self.roll.kill(nonce, run)) is not None:
                 logger.warning("Run %s is cancelled by force: process %s is killed.", run, known["pid"])
 
     def _reap(self) -> bool:
@@ -140,7 +140,7 @@ class Watch:
         left = list(self.pulses.values())
         while left and time.monotonic() < until:
             try:
-                left[-1].end(self.home.leaving)
+                left[-1].end(self.home.leaving, self.roll.dead)
                 left.pop()
             except REDIS_ERRORS as error:
                 self.outage.failed(error, "the worker has ended and cannot be reaped; its TTL will decide")

@@ -111,7 +111,13 @@ def test_limits_survive_a_flush_and_are_said_once(store: Store, journal: Said, v
     [
         ({"concurrency": 0}, "concurrency"),
         ({"concurrency": True}, "concurrency"),
+        ({"concurrency": "2"}, "concurrency"),
+        ({"concurrency": 1.5}, "concurrency"),
         ({"rate": (0, 1)}, "rate"),
+        ({"rate": (1,)}, "rate"),
+        ({"rate": "1/m"}, "rate"),
+        ({"rate": (1.5, 60)}, "rate"),
+        ({"rate": (1, "60")}, "rate"),
         ({"rate": (1, 0)}, "rate"),
     ],
 )

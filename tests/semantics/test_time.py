@@ -11,6 +11,7 @@ import pytest
 from django.utils import timezone
 
 from groupjobs import control, store
+from groupjobs.errors import Refused
 from groupjobs.models import JobRun
 from groupjobs.store.connect import stand_in
 from project.embedded import EmbeddedValkey
@@ -105,6 +106,14 @@ def test_a_run_gets_another_time(store: store.Store, journal: Said) -> None:
     drain()
     assert journal() == [["b"], ["a"]]
     assert str(control.reschedule([pk_of(result)], None)) == "0 changed, 1 skipped: is SUCCEEDED"
+
+
+@pytest.mark.parametrize("moment", [dt.datetime(2030, 1, 1), "tomorrow", 5])
+def test_another_time_that_is_none_is_refused(store: store.Store, moment: Any) -> None:
+    result = note.enqueue("a")
+    with pytest.raises(Refused, match="run_after must be"):
+        control.reschedule([pk_of(result)], moment)
+    assert again(pk_of(result)).run_after is None
 
 
 def test_a_run_that_is_reserved_while_it_gets_another_time_is_not_asked_to_end(

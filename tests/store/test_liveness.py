@@ -55,6 +55,17 @@ def test_an_announced_end_is_an_interruption(store: Side) -> None:
     assert Acting(store, TWO).step(1).reservations[0].interrupted
 
 
+def test_a_consumer_that_was_killed_is_an_interruption(store: Side) -> None:
+    publish(store, "a", 1)
+    Acting(store).step(1)
+    store.reap(ONE.worker, ONE.nonce, interrupted=True)
+    assert Acting(store, TWO).step(1).reservations[0].interrupted
+    Acting(store, TWO).step(0)
+    store.reap(TWO.worker, TWO.nonce)
+    (again,) = Acting(store, ONE._replace(nonce="three")).step(1).reservations
+    assert not again.interrupted
+
+
 def test_an_incarnation_judged_dead_stays_dead(store: Side) -> None:
     store.beat(ONE.worker, 2, {})
     store.reap(ONE.worker)

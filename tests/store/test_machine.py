@@ -44,8 +44,9 @@ class Machine(Serving):
         elif self.clients:
             who = data.draw(st.sampled_from(self.clients)).who
             late = [(item.run, item.fence) for item in self.clients[0].items][:2]
+            killed = data.draw(st.booleans())
             for _ in range(2):
-                self.same("reap", who.worker, who.nonce, 0, "", late)
+                self.same("reap", who.worker, who.nonce, 0, "", late, killed)
 
     # -- people and recovery
 

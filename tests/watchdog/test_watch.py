@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from groupjobs.store import Publication
+from groupjobs.store import Outcome, Publication
 from groupjobs.watchdog.home import incarnation
 from groupjobs.watchdog.processes import Process, look
+from groupjobs.watchdog.roll import Roll
 from project.embedded import EmbeddedValkey
 from tests.servers.waiting import wait_until
 from tests.watchdog.conftest import QUEUE, TTL, Watched, holds
@@ -96,6 +97,50 @@ def test_a_hard_time_limit_kills_the_child_and_reaps_it(watched: Watched, child:
     assert process.wait(5) == -signal.SIGKILL
     assert time.monotonic() - began >= 0.25
     wait_until(lambda: not watched.consumers(), 1, "its consumer is reaped")
+
+
+def test_a_child_is_killed_by_force_and_what_it_has_then_pays_nothing(watched: Watched, child: Child) -> None:
+    """The order names run 1. Its consumer may have gone on to run 2 in the moment of the kill."""
+    process = child()
+    consumer = watched.serves("one", process.pid, 1)
+    watched.store.enqueue([Publication(2, "group 2")])
+    (first,) = watched.store.step(consumer, 1, 1).reservations
+    assert watched.store.step(consumer, 2, 1, [Outcome(1, first.fence, "hold")]).reservations[0].run == 2
+    assert watched.store.withdraw([(1, "group 1", 1)], force=True) == ("held",)
+    assert process.wait(5) == -signal.SIGKILL
+    assert watched.home.killed.get("one") == {
+        "queue": QUEUE, "pid": process.pid, "start": watched.home.killed.get("one")["start"],
+        "run": 0, "fence": 0, "over": False,
+    }  # fmt: skip
+    wait_until(lambda: not watched.consumers(), 1, "its consumer is reaped")
+    entries = watched.store.snapshot([(1, "group 1"), (2, "group 2")]).entries
+    assert [entries[run].interrupted for run in (1, 2)] == [True, True]
+
+
+def test_an_order_to_kill_for_a_run_is_not_carried_out_on_another(watched: Watched, child: Child) -> None:
+    process = child()
+    watched.serves("one", process.pid, 1)
+    watched.executions.deadline("one", 2, 7, 60.0)
+    watched.store.withdraw([(1, "group 1", 1)], force=True)
+    holds(lambda: process.poll() is None, 2 * TTL / 5)
+    watched.executions.deadline("one", 1, 1, 60.0)
+    assert process.wait(5) == -signal.SIGKILL
+
+
+def test_a_kill_that_comes_too_late_for_its_run_costs_the_next_one_nothing(watched: Watched, child: Child) -> None:
+    """Its limit was over, and it ended all the same before the signal came."""
+    roll = Roll(watched.home, Process(os.getpid()), TTL)
+    os.kill(watched.keeper.pid, signal.SIGSTOP)
+    process = child()
+    watched.serves("one", process.pid, 2)
+    watched.executions.deadline("one", 1, 1, 0.0)
+    roll.call()
+    assert [known["run"] for known in roll.kill_overdue()] == [1]
+    watched.executions.deadline("one", 2, 2, 60.0)
+    process.wait(5)
+    roll.call()
+    assert (roll.dead["one"]["over"], roll.dead["one"]["struck"], roll.dead["one"]["run"]) == (False, True, 2)
+    os.kill(watched.keeper.pid, signal.SIGCONT)
 
 
 def test_a_run_that_ends_within_its_limit_is_left_alone(watched: Watched, child: Child) -> None:

@@ -1,11 +1,13 @@
 -- Purpose: this worker, this consumer, or the consumers of this worker with this pid are dead now.
 -- KEYS: the queue's base key.
--- ARGV: settings; worker, consumer, pid, group ('' or 0 for none), count, run, fence of each lease of the
---   consumer that lasted longer than its time limit. With a group: mend its held set.
+-- ARGV: settings; worker, consumer, pid, group ('' or 0 for none), interrupted (the consumer was killed, which
+--   costs none of its runs a loss), count, run, fence of each lease of the consumer that lasted longer than
+--   its time limit. With a group: mend its held set.
 -- Returns: leases healed, whether more wait.
 -- Keeps: the same healing as step; bounded; finds nothing the second time.
 local worker, nonce = text('worker'), text('consumer')
 local pid, group = integer('pid', 0, LARGEST), text('group')
+local interrupted = integer('interrupted', 0, 1) == 1
 local late = {}
 for index = 1, integer('count', 0, 1000) do
   late[index] = { run = member('run'), fence = fence('fence') }
@@ -51,7 +53,7 @@ for _, item in ipairs(late) do
   if e and e.c == nonce and e.f == item.fence then call('HSET', base .. ':run:' .. item.run, 'd', whole(e.f)) end
 end
 if nonce ~= '' then
-  bury_consumer(nonce, home_is_leaving())
+  bury_consumer(nonce, interrupted or home_is_leaving())
 elseif worker ~= '' and pid > 0 then
   bury_process()
 elseif worker ~= '' then

@@ -105,13 +105,14 @@ class Reference(Recovering):
         pid: int = 0,
         group: str = "",
         overdue: Sequence[tuple[int, int]] = (),
+        interrupted: bool = False,
     ) -> ReapReply:
         """A consumer, a worker or its process `pid` is dead now; or bury the ghosts that hold `group`."""
         state = self.notice()
         known = self.data.consumers.get(consumer)
         self.mark_overdue(consumer, overdue)
         if consumer:
-            self.bury(consumer, self.leaving(known.worker if known else worker))
+            self.bury(consumer, interrupted or self.leaving(known.worker if known else worker))
         elif worker and pid:
             for nonce in [n for n, c in self.data.consumers.items() if (c.worker, c.pid) == (worker, pid)]:
                 self.bury(nonce, self.leaving(worker))
