@@ -44,7 +44,7 @@ def row(result: Any) -> JobRun:
         (("N1", datetime(2026, 1, 1)), {}, "isoformat"),
     ],
 )
-def test_bad_input_is_refused_before_anything_is_written(args: Any, kwargs: Any, said: str) -> None:
+def test_j2_bad_input_is_refused_before_anything_is_written(args: Any, kwargs: Any, said: str) -> None:
     with pytest.raises(Refused, match=said) as refusal:
         log_leg.enqueue(*args, **kwargs)
     assert log_leg.job_name in str(refusal.value)
@@ -63,7 +63,7 @@ PAYLOADS: list[Any] = [
 
 
 @pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: str(payload)[:20])
-def test_arguments_come_back_exactly(payload: Any) -> None:
+def test_j2_arguments_come_back_exactly(payload: Any) -> None:
     result = anything.enqueue(payload, key=payload)
     run = row(result)
     assert (run.args, run.kwargs) == ([payload], {"key": payload})

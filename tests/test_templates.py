@@ -80,7 +80,7 @@ def test_braces_by_the_rules_of_format() -> None:
 @pytest.mark.parametrize(
     "value", ["a:b", "a{b}c", "ünï©ødé 🛩", "tab\tand\nnewline", " spaces ", "%s %d", "0", "a/b\\c"]
 )
-def test_any_text_makes_a_group(value: str) -> None:
+def test_j2_any_text_makes_a_group(value: str) -> None:
     assert group("x:{tail}", value) == f"x:{value}"
 
 

@@ -139,7 +139,7 @@ def test_sensitive_values_are_masked_by_name_at_any_depth(boss: Client, make_run
         assert "Bonn" in page(boss, by_name)
 
 
-def test_corrupt_arguments_are_shown_as_they_are(boss: Client, make_run: MakeRun) -> None:
+def test_j1_corrupt_arguments_are_shown_as_they_are(boss: Client, make_run: MakeRun) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("this database refuses text that is no JSON")
     run = make_run(kwargs={"password": "hunter2"})

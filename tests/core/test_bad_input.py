@@ -99,7 +99,7 @@ BAD_CALLS: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", BAD_CALLS)
-def test_arguments_that_do_not_bind(name: str, store: Store, journal: Journal) -> None:
+def test_j1_arguments_that_do_not_bind(name: str, store: Store, journal: Journal) -> None:
     args, kwargs = BAD_CALLS[name]
     run = jobs.note.enqueue(label="A")
     behind = jobs.note.enqueue(label="B")
@@ -232,7 +232,7 @@ def test_a_pause_of_the_queue_that_redis_missed_is_restored_and_not_overrun(stor
 
 
 @pytest.mark.parametrize("kind", jobs.BAD_RESULTS)
-def test_a_result_that_is_no_json_fails_its_own_run_only(
+def test_j1b_a_result_that_is_no_json_fails_its_own_run_only(
     kind: str, store: Store, journal: Journal, batches: Batches
 ) -> None:
     batches()
@@ -250,7 +250,7 @@ def test_a_result_that_is_no_json_fails_its_own_run_only(
 
 
 @pytest.mark.parametrize("kind", ["nul", "surrogate", "long", "raises"])
-def test_an_exception_with_an_evil_text_fails_its_own_run_only(
+def test_j1b_an_exception_with_an_evil_text_fails_its_own_run_only(
     kind: str, store: Store, journal: Journal, batches: Batches
 ) -> None:
     batches()

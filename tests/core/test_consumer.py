@@ -334,7 +334,7 @@ def test_a_head_that_backs_off_may_be_cancelled_and_frees_its_group(store: Store
     assert traces(store) == []
 
 
-def test_a_cancelled_row_that_redis_still_serves_never_starts(store: Store, journal: Journal) -> None:
+def test_i1_a_cancelled_row_that_redis_still_serves_never_starts(store: Store, journal: Journal) -> None:
     """The row was cancelled, and the process died before it told Redis."""
     first = jobs.note.enqueue(label="A")
     jobs.note.enqueue(label="B")
@@ -416,7 +416,7 @@ def test_a_long_run_gives_the_rest_of_its_batch_back_at_once(
     assert labels(journal)[-1] == "behind"
 
 
-def test_a_consumer_that_is_asked_to_stop_gives_back_what_it_has_not_started(
+def test_i3_a_consumer_that_is_asked_to_stop_gives_back_what_it_has_not_started(
     store: Store, batches: Batches, journal: Journal
 ) -> None:
     batches()
@@ -425,6 +425,7 @@ def test_a_consumer_that_is_asked_to_stop_gives_back_what_it_has_not_started(
     assert len(journal()) == 3
     assert Counter(statuses(runs)) == {"SUCCEEDED": 3, "READY": 37}
     assert {(row(run).losses, row(run).failures) for run in runs} == {(0, 0)}
+    assert sum(row(run).attempts for run in runs) == 3
     drain()
     assert sorted(int(label) for label in labels(journal)) == list(range(40))
 

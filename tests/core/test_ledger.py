@@ -165,7 +165,7 @@ def test_a_status_of_another_name_is_refused() -> None:
 
 
 @rolled_back
-def test_a_dedup_key_is_unique_in_its_queue_and_only_while_live() -> None:
+def test_h1_a_dedup_key_is_unique_in_its_queue_and_only_while_live() -> None:
     batch = Batch(QUEUE, NOOP, [("g", "[]", "{}", "key")])
     [run] = ledger.insert(batch)
     with pytest.raises(IntegrityError), transaction.atomic():

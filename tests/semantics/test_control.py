@@ -29,7 +29,7 @@ def failed(label: str = "a", **options: Any) -> JobRun:
 # --- retry
 
 
-def test_retry_begins_a_new_life_in_the_same_row(store: Store, journal: Said) -> None:
+def test_i2_retry_begins_a_new_life_in_the_same_row(store: Store, journal: Said) -> None:
     run = failed()
     assert control.retry([run.pk], by="Ada").changed == [run.pk]
     assert (again(run).status, again(run).life, again(run).reason) == ("READY", 2, "retried by Ada")
@@ -39,7 +39,7 @@ def test_retry_begins_a_new_life_in_the_same_row(store: Store, journal: Said) ->
     assert again(run).fence > run.fence
 
 
-def test_a_second_click_changes_nothing(store: Store, journal: Said) -> None:
+def test_i2_a_second_click_changes_nothing(store: Store, journal: Said) -> None:
     run = failed()
     control.retry([run.pk])
     assert str(control.retry([run.pk])) == "0 changed, 1 skipped: already READY"
@@ -47,7 +47,7 @@ def test_a_second_click_changes_nothing(store: Store, journal: Said) -> None:
     assert sorted(len(report.changed) for report in reports) == [0, 0, 1]
 
 
-def test_two_people_retry_at_once(store: Store) -> None:
+def test_i2_two_people_retry_at_once(store: Store) -> None:
     run = failed()
     reports = race(*[lambda: control.retry([run.pk])] * 4)
     assert sum(len(report.changed) for report in reports) == 1
@@ -97,7 +97,7 @@ def test_progress_starts_anew_with_a_new_life(store: Store) -> None:
 # --- cancel
 
 
-def test_cancel_a_run_that_waits(store: Store, journal: Said) -> None:
+def test_i1_cancel_a_run_that_waits(store: Store, journal: Said) -> None:
     first, second = note.enqueue("a"), note.enqueue("b")
     assert control.cancel([pk_of(first)], by="Ada").changed == [pk_of(first)]
     assert known(store, [first, second]) == {pk_of(second)}
@@ -123,7 +123,7 @@ def test_a_run_that_does_not_listen_and_succeeds_has_succeeded(store: Store, jou
         wait_until(lambda: statuses([result]) == ["SUCCEEDED"])
 
 
-def test_a_failure_after_a_cancel_is_not_tried_again(store: Store, journal: Said, gate: Path) -> None:
+def test_i1_a_failure_after_a_cancel_is_not_tried_again(store: Store, journal: Said, gate: Path) -> None:
     result = fails_at_the_gate.enqueue("a", str(gate))
     with serving():
         wait_until(journal)
@@ -133,7 +133,7 @@ def test_a_failure_after_a_cancel_is_not_tried_again(store: Store, journal: Said
     assert journal() == [["begins", "a"]]
 
 
-def test_cancel_then_retry_then_a_late_withdraw(store: Store, journal: Said) -> None:
+def test_i1b_cancel_then_retry_then_a_late_withdraw(store: Store, journal: Said) -> None:
     """Redis hears of the cancel last: the life decides, and the retried run is not stranded."""
     [run] = new()
     assert control.cancel([run.pk]).changed
@@ -187,7 +187,7 @@ def test_a_pause_survives_a_flush(store: Store, journal: Said, valkey: EmbeddedV
     assert statuses([result]) == ["READY"]
 
 
-def test_holds_that_cross_on_their_way(store: Store, journal: Said) -> None:
+def test_i1b_holds_that_cross_on_their_way(store: Store, journal: Said) -> None:
     """Redis hears of a resume before it hears of the hold that came earlier: the version decides."""
     control.hold(QUEUE, "g")
     version = store_for(QUEUE).snapshot([(1, "g")]).groups["g"].version

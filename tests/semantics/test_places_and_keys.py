@@ -15,7 +15,7 @@ from groupjobs.errors import Refused
 from groupjobs.store import Store
 from groupjobs.store.keys import line_name
 from tests.core.rows import QUEUE, again, change, running
-from tests.core.serving import drain, pk_of, statuses
+from tests.core.serving import drain, pk_of, statuses, traces
 from tests.jobsapp.jobs import flaky, note
 from tests.semantics.jobs import once
 from tests.servers.waiting import wait_until
@@ -50,7 +50,7 @@ def test_c3_other_orders_are_refused(order: Any) -> None:
 
 
 @pytest.mark.parametrize("most", [0, 2])
-def test_a_dead_worker_leaves_no_key_behind(store: Store, journal: Said, most: int) -> None:
+def test_h1_a_dead_worker_leaves_no_key_behind(store: Store, journal: Said, most: int) -> None:
     """Abandoned or tried again: either way the key is free when the run has ended."""
     run = running(alone=True, max_losses=most, job=once.job_name, dedup_key="k", args=["k", "lost"])
     assert once.enqueue("k", "new").id == str(run.pk), "until it is found dead it counts as live"
@@ -62,7 +62,7 @@ def test_a_dead_worker_leaves_no_key_behind(store: Store, journal: Said, most: i
 
 
 @pytest.mark.parametrize("skew", [60, -60])
-def test_a_clock_that_is_a_minute_off_has_no_effect(
+def test_k1_a_clock_that_is_a_minute_off_has_no_effect(
     store: Store, journal: Said, monkeypatch: pytest.MonkeyPatch, skew: int
 ) -> None:
     due = timezone.now() + dt.timedelta(seconds=0.5)
@@ -76,3 +76,21 @@ def test_a_clock_that_is_a_minute_off_has_no_effect(
     started = again(pk_of(later)).started_at
     assert started
     assert dt.timedelta(0) <= started - due < dt.timedelta(seconds=2)
+
+
+NASTY = ["a:b|c,d;e{f}%s%%\\", "{default}", "0", "ünï©ødé 🛩\u200f\u2028", " \t\n", "line:g", "x" * 255]
+
+
+def test_j2_any_text_is_a_group_of_its_own_and_comes_back(store: Store, journal: Said) -> None:
+    texts = [*NASTY, "y" * 2**20]
+    results = [note.using(group=group).enqueue(label) for group in NASTY for label in texts]
+    drain()
+    rows = [again(pk_of(result)) for result in results]
+    assert {row.status for row in rows} == {"SUCCEEDED"}
+    assert [(row.group, row.result) for row in rows] == [(group, label) for group in NASTY for label in texts]
+    assert traces(store) == []
+    with pytest.raises(Refused, match="group has 500 characters"):
+        note.using(group="x" * 500)
+    for wrong in ("a\0b", "\ud800"):
+        with pytest.raises(Refused, match="label"):
+            note.enqueue(wrong)
