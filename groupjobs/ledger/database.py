@@ -11,7 +11,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from groupjobs import conf
 
-# A lost server, a deadlock, a lock that timed out: worth another try. Anything else is one bad value.
+# A lost server, a deadlock, a serialization failure, a lock that timed out: worth another try of the whole
+# transaction. Anything else is one bad value.
 CONNECTION_ERRORS: Final = (OperationalError, InterfaceError)
 
 

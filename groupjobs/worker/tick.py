@@ -21,7 +21,7 @@ logger = logging.getLogger("groupjobs")
 
 REDIS_ERRORS: Final = (RedisError, OSError)
 BUDGET: Final = 2.6  # commands per second that an idle worker may send in all
-SHORTEST: Final = 0.2  # seconds between two ticks of a queue, unless there is more to do at once
+SHORTEST: Final = 0.1  # seconds between two ticks of a queue, unless there is more to do at once
 UNANSWERED: Final = 0.21  # seconds after which a bell that nobody answers is worth another look
 LONGEST_PAUSE: Final = 2.0  # seconds between two tries while Redis is down
 SELF_PAUSE: Final = (0.5, 8.0)  # seconds between two bells to ourselves that nobody answers; doubles

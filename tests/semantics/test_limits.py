@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from groupjobs import control, recovery
 from groupjobs.models import JobGroup
-from groupjobs.store import Store
+from groupjobs.store import Store, store_for
 from groupjobs.store.connect import stand_in
 from project.embedded import EmbeddedValkey
 from tests.conftest import StartWorker
@@ -127,6 +127,19 @@ def test_a_limit_that_is_none_is_refused(store: Store, options: Any, named: str)
     with pytest.raises(ValueError, match="takes a group"):
         control.limit_group(QUEUE, "", concurrency=1)
     assert not JobGroup.objects.filter(group="g").exists()
+
+
+def test_a_bell_that_came_twice_makes_no_consumer_too_many(store: Store, journal: Said, gate: Path) -> None:
+    with override_settings(GROUPJOBS={**settings.GROUPJOBS, "QUEUES": {QUEUE: {"consumers": 2}}}):
+        runs = waits.enqueue_many([{"label": f"{n}", "gate": str(gate), "group": f"g{n}"} for n in range(5)])
+        with serving(), serving(), serving(), serving():
+            wait_until(lambda: len(journal()) == 2, what="two of five groups are served")
+            serve()
+            assert sorted(statuses(runs)) == ["READY"] * 3 + ["RUNNING"] * 2
+            assert store_for(QUEUE).overview().ready == 3
+            gate.touch()
+            wait_until(lambda: statuses(runs) == ["SUCCEEDED"] * 5)
+    assert most_at_once(journal()) == 2
 
 
 @pytest.mark.celery

@@ -6,8 +6,8 @@
 -- Returns: state, bells, ended, {run, fence of each stale outcome}, {run, fence, life, alone, group,
 --   healed, interrupted, overdue of each reservation}. State "refused" or "format": nothing was done.
 -- Keeps: an older number is refused; the last number again changes nothing and answers the leases
---   held; a new one gives back leases that it does not name. Nothing to serve strikes the consumer off
---   in this very call, so that no wake-up falls between.
+--   held; a new one gives back leases that it does not name. Nothing to serve, or as many consumers as
+--   there may be, strikes the consumer off in this very call, so that no wake-up falls between.
 local nonce, worker = text('consumer'), text('worker')
 local pid, number = integer('pid', 0, LARGEST), integer('number', 0, LARGEST)
 local want = integer('want', 0, 1000)
@@ -129,6 +129,9 @@ end
 if known_consumer and number == known_consumer.number then
   return { 'repeat', 0, 0, {}, held_now() }
 end
+-- A bell that came twice makes no consumer beyond the limit.
+local full = not known_consumer and #outcomes == 0 and settings.consumers > 0
+  and call('HLEN', base .. ':consumers') >= settings.consumers
 if not known_consumer then greet(worker) end
 if not known_consumer or known_consumer.number == 0 then answered() end
 register(nonce, worker, pid, number)
@@ -136,7 +139,7 @@ local stale_ones = settle()
 heal()
 promote()
 if state == 'open' and paused() then state = 'paused' end
-local batch = state == 'open' and want > 0 and reserve(nonce, worker, want) or {}
+local batch = state == 'open' and want > 0 and not full and reserve(nonce, worker, want) or {}
 local struck = want > 0 and state ~= 'rebuild' and call('EXISTS', base .. ':leases:' .. nonce) == 0
 if struck then bury_consumer(nonce) end
 if #batch > 0 then call('HSET', base .. ':stats', 'served ' .. worker, whole(clock)) end

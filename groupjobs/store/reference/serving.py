@@ -66,6 +66,7 @@ class Serving(Presence):
             return StepReply("refused")
         if known and number == known.number:
             return StepReply("repeat", self.held_by(nonce))
+        full = not known and not outcomes and self.most is not None and len(self.data.consumers) >= self.most
         if not known:
             self.data.workers.setdefault(consumer.worker, self.data.clock)
         if not known or not known.number:
@@ -75,7 +76,7 @@ class Serving(Presence):
         self.heal()
         self.promote()
         state = "paused" if state == "open" and self.paused() else state
-        reserved = self.reserve(consumer, want) if state == "open" and want else ()
+        reserved = self.reserve(consumer, want) if state == "open" and want and not full else ()
         struck = want > 0 and state != "rebuild" and not self.data.leases[nonce]
         if struck:
             self.bury(nonce)
