@@ -119,7 +119,7 @@ def test_a_result_in_asynchronous_code(made: Any) -> None:
 
 def test_the_backend_takes_arguments_as_sequences() -> None:
     backend = task_backends["default"]
-    one = backend.enqueue(adds, (1,), {})
+    one = backend.enqueue(adds, [1], {})
     other = async_to_sync(backend.aenqueue)(adds, [1], {"two": 1})
     testing.drain()
     assert [backend.get_result(result.id).return_value for result in (one, other)] == [1, 2]

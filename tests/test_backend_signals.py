@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupjobs import compat, job, testing
+from groupjobs import compat, job, results, testing
 from groupjobs.backend import GroupJobsBackend
 from groupjobs.compat import task_enqueued, task_finished, task_started
 from groupjobs.consumer import announcing
@@ -49,7 +49,7 @@ def level() -> Iterator[Callable[[int], None]]:
 def built(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """The runs of which the consumer has built results, a list for each time."""
     asked: list[list[int]] = []
-    real = announcing.results_of_runs
+    real = results.results_of_runs
 
     def noted(runs: Any) -> Any:
         asked.append(list(runs))

@@ -32,7 +32,7 @@ task: Any = import_string(f"{compat.MODULE}.task")
 pytestmark = [pytest.mark.api, pytest.mark.django_db]
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
-ORDERED = hasattr(TaskResult, "__lt__") and TaskResult.__lt__ is not object.__lt__
+ORDERED = "__lt__" in vars(TaskResult)
 in_order = pytest.mark.skipif(not ORDERED, reason="this Django does not order results")
 
 
@@ -209,4 +209,4 @@ def test_results_are_ordered_and_hashed_as_django_s_are() -> None:
     assert [line.get() for _ in wanted] == wanted
     assert len({wanted[0], dataclasses.replace(wanted[0], args=[5])}) == 1
     with pytest.raises(TypeError):
-        _ = wanted[0] < "no result"
+        sorted([wanted[0], "no result"])

@@ -87,8 +87,9 @@ def test_an_option_of_using_reaches_the_row(option: str) -> None:
 
 @pytest.mark.parametrize("option", sorted(WORKER_OPTIONS))
 def test_an_option_that_only_the_code_can_say_is_refused_in_using(option: str) -> None:
+    given: dict[str, Any] = {option: None}
     with pytest.raises(Refused, match=f"{option} cannot be given in using"):
-        log_leg.using(**{option: None})
+        log_leg.using(**given)
 
 
 def bad_key(tail: str) -> Any:
