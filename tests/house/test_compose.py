@@ -8,9 +8,10 @@ import subprocess
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.house.tables import ROOT
+
+yaml = pytest.importorskip("yaml")
 
 UNITS = {"mb": 2**20, "m": 2**20}
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mypy import api
+import pytest
+
+api = pytest.importorskip("mypy.api")
 
 # Each comment `E: code` is an error that mypy must report on this line; every other line must be free of errors.
 PROGRAM = """
