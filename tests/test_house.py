@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -51,6 +52,32 @@ def test_functions_are_short() -> None:
         for node in functions(path)
     }
     assert {name: length for name, length in lengths.items() if length > LONGEST_FUNCTION} == {}
+
+
+def test_most_functions_have_a_few_lines() -> None:
+    assert statistics.median(lines_of_code(node) for path in sources("*.py") for node in functions(path)) <= 6
+
+
+def public(node: ast.AST, name: str) -> Iterator[tuple[str, bool]]:
+    """Each public module, class, function and method, and whether it has a docstring."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        yield name, bool(ast.get_docstring(node))
+    if isinstance(node, ast.Module | ast.ClassDef):
+        for part in node.body:
+            if isinstance(part, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and part.name[0] != "_":
+                yield from public(part, f"{name}.{part.name}")
+
+
+def test_public_names_say_what_they_mean() -> None:
+    """Properties' setters, overloads, and the Meta and Media of Django's classes say nothing of their own."""
+    found = [
+        (name, documented)
+        for path in sources("*.py")
+        if path.read_text()
+        for name, documented in public(ast.parse(path.read_text()), str(path.relative_to(ROOT)))
+    ]
+    missing = [name for name, documented in found if not documented]
+    assert len(missing) <= 0.05 * len(found), missing
 
 
 def test_no_module_has_a_vague_name() -> None:
