@@ -26,15 +26,19 @@ PYTEST_ARGS ?=
 
 .PHONY: test
 test: .venv ## all tests, with each database and each Django that is to be had
-	@.ci/test sqlite postgres mariadb django6 -- $(PYTEST_ARGS)
+	@.ci/test sqlite postgres mariadb django6 browser -- $(PYTEST_ARGS)
 
-.PHONY: test-sqlite test-postgres test-mariadb test-django6
-test-sqlite test-postgres test-mariadb test-django6: test-%: .venv
+.PHONY: test-sqlite test-postgres test-mariadb test-django6 test-browser
+test-sqlite test-postgres test-mariadb test-django6 test-browser: test-%: .venv
 	@.ci/test $* -- $(PYTEST_ARGS)
 
 .PHONY: matrix
 matrix: ## the tests of the API for each Python, Django, redis-py, database and server that is here; MATRIX_ARGS=--thin
 	@.ci/matrix $(MATRIX_ARGS)
+
+.PHONY: screenshots
+screenshots: .venv ## pictures of every page: light, dark and as wide as a phone, in DIR
+	@GROUPJOBS_SCREENSHOTS='$(or $(DIR),build/screenshots)' .ci/test browser -- -m pictures $(PYTEST_ARGS)
 
 .PHONY: demo
 demo: .venv ## the whole application on a real file; CSV=path takes another one

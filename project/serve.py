@@ -1,4 +1,4 @@
-"""`python -m project.serve`: the logbook's web server and a worker, until Ctrl-C.
+"""`python -m project.serve`: the logbook's web server and its workers, until Ctrl-C.
 
 The rows stay in the project's SQLite file (or where DATABASE_URL says). The Redis is an embedded one
 that begins empty each time (or the one that REDIS_URL names); the waiting runs are found in the rows.
@@ -7,21 +7,27 @@ that begins empty each time (or the one that REDIS_URL names); the waiting runs 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import secrets
+import signal
 import sys
 import time
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
-LOOK = 0.5  # seconds between two looks at the programs
+LOGIN = "demo"
+WORKER_TTL = 5  # seconds: of a flushed Redis a newcomer sees the end
 
 
 def main() -> int:
     """Run until interrupted (0), or until a program ends by itself (1)."""
-    parser = argparse.ArgumentParser(prog="make serve", description="Web server and worker of the demo project.")
-    parser.add_argument("--workers", type=int, default=2, help="child processes of the worker (default: 2)")
+    parser = argparse.ArgumentParser(prog="make serve", description="Web server and workers of the demo project.")
+    parser.add_argument("--workers", type=int, default=2, help="Celery workers (default: 2, so that one can be killed)")
+    parser.add_argument("--children", type=int, default=2, help="child processes of each worker (default: 2)")
     parser.add_argument("--port", type=int, default=8000, help="port of the web server (default: 8000)")
     options = parser.parse_args()
+    os.environ["GROUPJOBS"] = json.dumps({"WORKER_TTL": WORKER_TTL, **json.loads(os.environ.get("GROUPJOBS") or "{}")})
 
     import django
 
@@ -31,25 +37,48 @@ def main() -> int:
     from project.databases import address
 
     os.environ.setdefault("DATABASE_URL", address(connection.settings_dict))
-    return serve(options.workers, options.port)
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.default_int_handler)
+    return serve(options.workers, options.children, options.port)
 
 
-def serve(workers: int, port: int) -> int:
-    """Start everything, say where it is, and wait."""
+def serve(workers: int, children: int, port: int) -> int:
+    """Start everything, say where it is, and look after it."""
     from project.demo.failure import DemoFailed
     from project.demo.stage import Stage
+    from project.demo.supervisor import Supervisor
 
+    stage = Stage(children, port, _say, workers)
+    stage.open_desk()
     try:
-        with Stage(workers, port, print) as stage:
-            print("A login for the admin: .venv/bin/python manage.py createsuperuser. Ctrl-C ends.")
+        with stage:
+            _say(f"Open {stage.address}/ and upload project/data/flights_2013_w1.csv. Ctrl-C ends everything.")
+            _say(f"Admin: {stage.address}/admin/ with the name {LOGIN} and the password {new_password()}")
+            supervisor = Supervisor(stage)
             while True:
-                stage.check()
-                time.sleep(LOOK)
+                supervisor.look()
+                time.sleep(supervisor.pause)
     except KeyboardInterrupt:
         return 0
     except DemoFailed as failed:
         print(failed, file=sys.stderr)
         return 1
+
+
+def new_password() -> str:
+    """Of the superuser of this demo, who is made where there is none; the password before is good no more."""
+    from django.contrib.auth import get_user_model
+
+    user, _ = get_user_model().objects.get_or_create(username=LOGIN)
+    user.is_active = user.is_staff = user.is_superuser = True
+    password = secrets.token_urlsafe(9)
+    user.set_password(password)
+    user.save()
+    return password
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
 
 
 if __name__ == "__main__":

@@ -37,8 +37,10 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "project.csp.ContentSecurityPolicy",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -60,6 +62,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "project.demo.views.stage",
             ]
         },
     }
@@ -88,7 +91,11 @@ GROUPJOBS = {
     **json.loads(os.environ.get("GROUPJOBS") or "{}"),
 }
 
+# The folder of the `make serve` that stands behind this web server; empty: the pages offer no damage.
+DEMO_DESK = os.environ.get("DEMO_DESK", "")
+
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]  # the admin, as the browser asks
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"

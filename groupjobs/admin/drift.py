@@ -141,7 +141,7 @@ def mend(queue: str, after: int) -> tuple[Counter[str], int]:
 
 def _tell(request: HttpRequest, queue: str, counts: Counter[str]) -> None:
     said = ", ".join(f"{number} {phrase(name)}" for name, number in counts.items() if number)
-    recording.record_queue(request, queue, f"Recover now: {said}")
+    recording.record_queue(request, queue, f"Mend now: {said}")
     level = messages.WARNING if counts["refused"] else messages.SUCCESS
     text = _("Queue %(queue)s: %(said)s") % {"queue": queue, "said": said or _("nothing to mend")}
     messages.add_message(request, level, text)

@@ -56,9 +56,8 @@ def play(options: Options, console: Console) -> str:
 
 def _faults(stage: Stage, upload: int) -> list[Fault]:
     def kill() -> Callable[[], bool]:
-        stage.worker.kill()
-        stage.start_worker()
-        pid = stage.worker.pid
+        stage.kill(stage.worker)
+        pid = stage.start_worker().pid
         return lambda: rows.begun_by(pid, upload)
 
     def flush() -> Callable[[], bool]:

@@ -28,11 +28,20 @@ class Program:
         """Its process id."""
         return self._process.pid
 
+    @property
+    def ready(self) -> bool:
+        """Whether a Celery worker has said that it is."""
+        return " ready." in self.text()
+
+    @property
+    def status(self) -> int | None:
+        """How it ended (minus the signal's number); None while it runs."""
+        return self._process.poll()
+
     def check(self) -> None:
         """Raise DemoFailed if the program has ended by itself."""
-        status = self._process.poll()
-        if status is not None:
-            raise DemoFailed(f"the {self.name} ended by itself with status {status}:\n{self.tail()}")
+        if self.status is not None:
+            raise DemoFailed(f"the {self.name} ended by itself with status {self.status}:\n{self.tail()}")
 
     def finish(self, seconds: float) -> None:
         """Wait until it ends; raise DemoFailed unless it does so in time with status 0."""

@@ -9,7 +9,7 @@ import secrets
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +19,12 @@ import redis
 from django.conf import settings
 from django.db import connections
 
+from groupjobs import conf
+from groupjobs.models import JobRun
+from groupjobs.store import Store
+from groupjobs.store.keys import line_name
 from project.demo.browser import Browser
+from project.demo.desk import Desk
 from project.demo.failure import DemoFailed
 from project.demo.processes import Program
 from project.embedded import EmbeddedValkey, NotStarted
@@ -36,12 +41,15 @@ class Stage:
     """
 
     web: Program
-    worker: Program
 
-    def __init__(self, workers: int, port: int, say: Callable[[str], None]) -> None:
+    def __init__(self, children: int, port: int, say: Callable[[str], None], workers: int = 1) -> None:
+        """`workers` Celery workers of so many `children` each."""
         self.own_redis = not os.environ.get("REDIS_URL")
         self.address = ""
-        self._workers, self._port, self._say = workers, port, say
+        self.workers: list[Program] = []
+        self.desk = Desk(Path())
+        self._open_desk = False
+        self._children, self._count, self._port, self._say = children, workers, port, say
         self._stack = ExitStack()
         self._queue = f"logbook-demo-{secrets.token_hex(4)}"
         self._env = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -53,6 +61,10 @@ class Stage:
             stack.callback(connections.close_all)
             self._stack = stack
             self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="logbook-")))
+            self.desk = Desk(self._folder)
+            if self._open_desk:
+                self._env["DEMO_DESK"] = str(self._folder)
+                self.desk.tell({"own_redis": self.own_redis, "workers": [], "faults": []})
             self._open_redis()
             self._open_database()
             self._start_programs()
@@ -70,14 +82,30 @@ class Stage:
     def check(self) -> None:
         """Raise DemoFailed if a program has ended by itself."""
         self.web.check()
-        self.worker.check()
+        for worker in self.workers:
+            worker.check()
 
-    def start_worker(self) -> None:
-        """Start a Celery worker; `worker` is the newest."""
+    @property
+    def worker(self) -> Program:
+        """The newest Celery worker."""
+        return self.workers[-1]
+
+    def start_worker(self) -> Program:
+        """Start one more Celery worker."""
         argv = [sys.executable, "-m", "celery", "-A", "project", "worker", "--loglevel", "INFO"]
-        pool = ["--pool", "prefork", "--concurrency", str(self._workers)]
+        pool = ["--pool", "prefork", "--concurrency", str(self._children)]
         names = ["--queues", self._queue, "--hostname", f"demo{self._programs}@%h"]
-        self.worker = self._start("Celery worker", [*argv, *pool, *names])
+        self.workers.append(self._start("Celery worker", [*argv, *pool, *names]))
+        return self.worker
+
+    def kill(self, worker: Program) -> None:
+        """SIGKILL one of its own workers."""
+        self.workers.remove(worker)
+        worker.kill()
+
+    def open_desk(self) -> None:
+        """Let the pages of the web server, which is not started yet, ask for damage."""
+        self._open_desk = True
 
     def flush(self) -> int:
         """FLUSHALL the demo's own Redis; answers a number that is below every fence given out from now on."""
@@ -85,6 +113,14 @@ class Stage:
             client.flushall()
             seconds, microseconds = client.time()
         return int(seconds) * 1_000_000 + int(microseconds)
+
+    def leased(self, runs: Mapping[int, int]) -> bool:
+        """Whether one of the runs (id -> fence) is leased under that fence."""
+        with redis.Redis.from_url(self._env["REDIS_URL"]) as client:
+            store = Store(client, prefix=self._queue, queue="default", ttl=conf.current().worker_ttl)
+            groups = JobRun.objects.filter(pk__in=runs).values_list("pk", "group")
+            entries = store.snapshot([(run, line_name(group, run)) for run, group in groups]).entries
+        return any(entry.place == "leased" and entry.fence == runs[run] for run, entry in entries.items())
 
     def _open_redis(self) -> None:
         if self.own_redis:
@@ -119,11 +155,13 @@ class Stage:
     def _start_programs(self) -> None:
         arguments = ["runserver", "--noreload", "--insecure", f"127.0.0.1:{self._port}"]
         self.web = self._start("web server", self._manage(*arguments))
-        self.start_worker()
+        for _ in range(self._count):
+            self.start_worker()
         self.web.wait_for(self._web_answers, PATIENCE)
         self._say(f"web server: {self.address}")
-        self.worker.wait_for(lambda: " ready." in self.worker.text(), PATIENCE)
-        self._say(f"Celery worker: prefork, {self._workers} children")
+        for worker in self.workers:
+            worker.wait_for(lambda worker=worker: worker.ready, PATIENCE)  # type: ignore[misc]
+            self._say(f"Celery worker: process {worker.pid}, prefork, {self._children} children")
 
     def _web_answers(self) -> bool:
         bound = re.search(r"server at (http://127\.0\.0\.1:[1-9]\d*)/", self.web.text())
