@@ -27,8 +27,8 @@ class Queue:
 
     `consumers`: at most so many at once over all workers, None for the pool slots of the live workers
     that serve it. `celery_queue`: where bells are sent, None for Celery's default queue.
-    `group_concurrency`: consumers that may serve one group at once. `rate`: at most n runs begun per
-    group in so many seconds, None for no limit.
+    `group_concurrency`: consumers that may serve one group at once. `rate`: (n, seconds) is a bucket
+    of n tokens for each group, of which one comes back every seconds/n; None for no limit.
     """
 
     name: str

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-import queue
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from groupjobs.compat import (
     InvalidTask,
     InvalidTaskBackend,
     Task,
-    TaskResult,
     TaskResultDoesNotExist,
     TaskResultMismatch,
     TaskResultStatus,
@@ -32,8 +30,6 @@ task: Any = import_string(f"{compat.MODULE}.task")
 pytestmark = [pytest.mark.api, pytest.mark.django_db]
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
-ORDERED = "__lt__" in vars(TaskResult)
-in_order = pytest.mark.skipif(not ORDERED, reason="this Django does not order results")
 
 
 @task
@@ -197,16 +193,3 @@ def test_results_are_values() -> None:
     assert result != dataclasses.replace(result, last_attempted_at=NOON)
     for other in ("no result", 6.2, None):
         assert result != other
-
-
-@in_order
-def test_results_are_ordered_and_hashed_as_django_s_are() -> None:
-    urgent = [doubles.using(priority=1, run_after=at).enqueue() for at in (None, NOON, NOON + timedelta(hours=1))]
-    wanted = [*urgent, doubles.using(priority=5, run_after=NOON).enqueue()]
-    line: queue.PriorityQueue[Any] = queue.PriorityQueue()
-    for result in reversed(wanted):
-        line.put(result)
-    assert [line.get() for _ in wanted] == wanted
-    assert len({wanted[0], dataclasses.replace(wanted[0], args=[5])}) == 1
-    with pytest.raises(TypeError):
-        sorted([wanted[0], "no result"])
