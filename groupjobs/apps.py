@@ -15,7 +15,26 @@ class GroupJobsConfig(AppConfig):
 
     def ready(self) -> None:
         """Find the jobs of every app, in web processes, workers and commands alike."""
-        from groupjobs import checks, registry
+        from groupjobs import checks, logs, registry
 
         assert checks.TAG  # importing them registers the checks
+        logs.connect()
+        _observe()
         registry.autodiscover()
+
+
+def _observe() -> None:
+    """Count and trace where the settings ask for it; wrong settings are told of by the system checks."""
+    from django.core.exceptions import ImproperlyConfigured
+
+    from groupjobs import conf, tracing
+    from groupjobs.metrics import counting
+
+    try:
+        settings = conf.current()
+    except ImproperlyConfigured:
+        return
+    if settings.metrics:
+        counting.connect()
+    if settings.tracing:
+        tracing.install()

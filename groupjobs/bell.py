@@ -150,7 +150,7 @@ class Ringer:
         self.outage.ended()
 
     def _send_one(self, celery: Any, task: str, arguments: tuple[str, ...], direct: str) -> None:
-        options: dict[str, Any] = {"queue": _celery_queue(celery, arguments[0])}
+        options: dict[str, Any] = {"queue": celery_queue(arguments[0])}
         if direct:
             from kombu import Queue
 
@@ -176,9 +176,10 @@ class Ringer:
             logger.debug("Closing a broken connection to the broker failed.", exc_info=True)
 
 
-def _celery_queue(celery: Any, queue: str) -> str:
+def celery_queue(queue: str) -> str:
+    """The Celery queue of a queue's bells: that of the settings, or Celery's default one."""
     known = conf.current().queues.get(queue)
-    return str((known.celery_queue if known else None) or celery.conf.task_default_queue)
+    return str((known.celery_queue if known else None) or app().conf.task_default_queue)
 
 
 def _connection(celery: Any) -> Any:

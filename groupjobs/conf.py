@@ -70,6 +70,8 @@ class Settings:
     celery_app: str | None = None
     masked: tuple[str, ...] = ()
     consumer_seconds: float = 30.0
+    metrics: bool = False
+    tracing: bool = False
 
 
 RETENTION: Final[Mapping[str, float | None]] = MappingProxyType(
@@ -117,6 +119,12 @@ def _rate(value: Any) -> tuple[int, float]:
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise _Wrong("must be a pair (number of runs, seconds)")
     return _count(value[0]), _seconds(0.001)(value[1])
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _Wrong("must be True or False")
+    return value
 
 
 def _names(value: Any) -> tuple[str, ...]:
@@ -171,6 +179,8 @@ RULES: Final[Mapping[str, Callable[[Any], Any]]] = {
     "CELERY_APP": _optional(_text),
     "MASKED": _names,
     "CONSUMER_SECONDS": _seconds(0.1, DAY),
+    "METRICS": _flag,
+    "TRACING": _flag,
 }
 
 

@@ -98,7 +98,8 @@ def _cancel_row(run: JobRun, reason: str, force: bool) -> bool:
     if run.status == READY:
         cancelled = ledger.transit("cancel", run.pk, READY, run.fence, reason=reason)
         if cancelled:
-            moves.announce(run_cancelled, run=run.pk, queue=run.queue, job=run.job, reason=reason)
+            about = {"run": run.pk, "queue": run.queue, "job": run.job, "group": run.group}
+            moves.announce(run_cancelled, **about, reason=reason)
         return cancelled
     return run.status == RUNNING and (ledger.ask_to_cancel(run) or (force and run.cancel_requested_at is not None))
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from groupjobs import ledger, moves, policy, registry
+from groupjobs import ledger, moves, policy, registry, tracing
 
 if TYPE_CHECKING:
     from groupjobs.models import JobRun
@@ -27,8 +27,10 @@ def enqueue_runs(task: Any, calls: Sequence[Call]) -> list[JobRun]:
     lines = [_line(handler, args, kwargs) for args, kwargs in calls]
     if not lines:
         return []
-    runs = _insert(handler, _batch(handler, lines))
-    moves.publish_later([run for run in runs if not run.duplicate], ledger.alias())
+    options = handler.policy
+    with tracing.enqueuing(options.queue_name, handler.name, len(lines), options.labels) as labels:
+        runs = _insert(handler, _batch(handler, lines, labels))
+        moves.publish_later([run for run in runs if not run.duplicate], ledger.alias())
     return runs
 
 
@@ -49,7 +51,7 @@ def _line(handler: registry.Handler, args: Sequence[Any], kwargs: Mapping[str, A
     return group, json.dumps(plain_args), json.dumps(plain_kwargs), dedup
 
 
-def _batch(handler: registry.Handler, lines: Sequence[ledger.Line]) -> ledger.Batch:
+def _batch(handler: registry.Handler, lines: Sequence[ledger.Line], labels: Mapping[str, Any]) -> ledger.Batch:
     options = handler.policy
     return ledger.Batch(
         queue=options.queue_name,
@@ -67,5 +69,5 @@ def _batch(handler: registry.Handler, lines: Sequence[ledger.Line]) -> ledger.Ba
         time_limit=options.time_limit,
         soft_time_limit=options.soft_time_limit,
         coalesces=options.dedup is not None and options.on_duplicate == "coalesce",
-        labels=options.labels,
+        labels=labels,
     )

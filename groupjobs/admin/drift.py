@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -15,74 +14,47 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from groupjobs import conf, ledger
+from groupjobs import conf
 from groupjobs.admin import recording
 from groupjobs.admin.mending import HOOKS, reason_of
 from groupjobs.admin.phrases import phrase
+from groupjobs.explain.drift import look
 from groupjobs.moves import REDIS_ERRORS
-from groupjobs.recovery import Report, Scope, recover
-from groupjobs.recovery.judge import Judge
-from groupjobs.store import store_for
+from groupjobs.recovery import Scope, recover
 
-PAGE: Final = 500
 SECONDS: Final = 2.0  # that one look at all queues may take
-WHOLE: Final = 5_000  # live runs of a queue that one request recovers as a whole
-MENDING: Final = 8.0  # seconds that a request spends on a larger one
+MENDING: Final = 8.0  # seconds that one request spends on mending
 EXAMPLES: Final = 5
-COUNTS: Final = ("requeued", "abandoned", "republished", "released")
 
 
-@dataclass(slots=True)
-class Look:
-    """What recovery would do in a queue. `whole` says that every live row was examined."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What recovery would do in a queue, as the page shows it."""
 
     queue: str
-    state: str = ""
-    examined: int = 0
-    whole: bool = True
-    counts: list[tuple[str, int]] = field(default_factory=list)
-    examples: list[dict[str, Any]] = field(default_factory=list)
-    problem: str = ""
-
-    @property
-    def drifted(self) -> bool:
-        """Whether there is anything to mend."""
-        return bool(self.counts) or self.state == "rebuild"
+    state: str
+    examined: int
+    whole: bool
+    drifted: bool
+    counts: list[tuple[str, int]]
+    examples: list[dict[str, Any]]
+    problem: str
 
 
-def look(queue: str, seconds: float) -> Look:
-    """Judge the live rows of a queue, oldest first, for so many seconds; nothing is changed."""
-    found = Look(queue)
-    report = Report(dry_run=True)
-    try:
-        found.state = store_for(queue).snapshot([]).state
-        found.whole = _judge(queue, report, seconds)
-    except REDIS_ERRORS as error:
-        found.problem = str(error)
-    found.examined = report.counts["examined"]
-    found.counts = [(phrase(word), report.counts[word]) for word in COUNTS if report.counts[word]]
-    found.examples = _examples(report)
-    return found
+def shown(queue: str, seconds: float) -> Shown:
+    """Judge the live rows of a queue for so many seconds, in the reader's language."""
+    found = look(queue, seconds)
+    counts = [(phrase(word), number) for word, number in found.counts.items()]
+    examples = _examples(found.details)
+    return Shown(queue, found.state, found.examined, found.whole, found.drifted, counts, examples, found.problem)
 
 
-def _judge(queue: str, report: Report, seconds: float) -> bool:
-    until, after = time.monotonic() + seconds, 0
-    judge = Judge(store_for(queue), queue, Scope(queue=queue), report)
-    while page := ledger.live_page(queue, after, PAGE):
-        if not judge.page(page):
-            return True
-        after = page[-1].pk
-        if time.monotonic() > until:
-            return len(page) < PAGE
-    return True
-
-
-def _examples(report: Report) -> list[dict[str, Any]]:
-    shown: Counter[str] = Counter()
+def _examples(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    seen: Counter[str] = Counter()
     lines = []
-    for line in report.details:
-        shown[line["verdict"]] += 1
-        if line["verdict"] != "kept" and shown[line["verdict"]] <= EXAMPLES:
+    for line in details:
+        seen[line["verdict"]] += 1
+        if seen[line["verdict"]] <= EXAMPLES:
             lines.append({**line, "verdict": phrase(line["verdict"]), "reason": reason_of(line["reason"])})
     return lines
 
@@ -100,7 +72,7 @@ def drift_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         "opts": model_admin.opts,
         "title": _("Drift"),
         "here": "drift",
-        "looks": [look(queue, SECONDS / len(queues)) for queue in queues],
+        "looks": [shown(queue, SECONDS / len(queues)) for queue in queues],
         "go_on": (request.GET.get("queue", ""), _number(request.GET.get("after", ""))),
         "may_mend": model_admin.has_recover_permission(request),
     }
@@ -125,18 +97,9 @@ def _mend(model_admin: Any, request: HttpRequest) -> HttpResponse:
 
 
 def mend(queue: str, after: int) -> tuple[Counter[str], int]:
-    """Recover a queue; a large one in bounded time from `after` on. Answers counts, and where to go on (0: done)."""
-    first = ledger.live_page(queue, after, WHOLE + 1)
-    if not after and len(first) <= WHOLE:
-        return Counter(recover(Scope(queue=queue), hooks=HOOKS).counts), 0
-    counts: Counter[str] = Counter()
-    until = time.monotonic() + MENDING
-    while page := ledger.live_page(queue, after, PAGE):
-        counts.update(recover(Scope(queue=queue, runs=tuple(run.pk for run in page)), hooks=0.0).counts)
-        after = page[-1].pk
-        if counts["refused"] or (len(page) == PAGE and time.monotonic() > until):
-            return counts, after if not counts["refused"] else 0
-    return counts, 0
+    """Recover a queue from `after` on, in bounded time. Answers counts, and where to go on (0: done)."""
+    report = recover(Scope(queue=queue, after=after, seconds=MENDING), hooks=HOOKS)
+    return Counter(report.counts), report.go_on
 
 
 def _tell(request: HttpRequest, queue: str, counts: Counter[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from groupjobs import conf, ledger, lifecycle
-from groupjobs.explain.gathering import REDIS_ERRORS
+from groupjobs.explain.queues import REDIS_ERRORS
 from groupjobs.ledger.conditions import live
 from groupjobs.lifecycle import RUNNING
 from groupjobs.models import JobRun

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from groupjobs import conf, ledger
+from groupjobs import conf
 from groupjobs.explain import (
     NAMES,
     GroupFacts,
-    QueueFacts,
+    GroupState,
     State,
     duration,
-    explain,
-    facts_of,
+    explained,
     listed,
-    queue_facts,
-    seconds_between,
+    queues_facts,
     starting_with,
 )
-from groupjobs.ledger.conditions import live
-from groupjobs.models import JobRun
 
 SHOWN: Final = 25
 EXPLAINED: Final = 200  # groups among which a state is looked for
-COUNTED: Final = 1_000
 ORDERS: Final = (
     ("oldest", gettext_lazy("Oldest first")),
     ("name", gettext_lazy("By name")),
@@ -49,6 +42,7 @@ class Row:
 
     queue: str
     group: str
+    name: str
     run: int
     state: State
     facts: GroupFacts
@@ -57,17 +51,12 @@ class Row:
     beat: str
     address: str
 
-    @property
-    def name(self) -> str:
-        """Its name, or that of the run that is a group of its own."""
-        return self.group or f"#{self.run}"
-
 
 def groups_context(request: HttpRequest) -> dict[str, Any]:
     """What the page shows for the filters in its address."""
     asked = {name: request.GET.get(name, "").replace("\0", "") for name in ("order", "queue", "state", "q", "after")}
     queues = [asked["queue"]] if asked["queue"] else sorted(conf.current().queues)
-    told = {queue: queue_facts(queue) for queue in queues}
+    told = queues_facts(queues)
     if asked["q"]:
         found, more = starting_with(queues, asked["q"], SHOWN), ""
     else:
@@ -75,9 +64,9 @@ def groups_context(request: HttpRequest) -> dict[str, Any]:
         found, more = page.found, page.more
     known = explained(found, told)
     if asked["state"]:
-        known = [(facts, state, place) for facts, state, place in known if state.word == asked["state"]]
+        known = [group for group in known if group.state.word == asked["state"]]
     return {
-        "rows": [row_of(facts, state, place) for facts, state, place in known[:SHOWN]],
+        "rows": [row_of(group) for group in known[:SHOWN]],
         "told": list(told.values()),
         "asked": asked,
         "queues": sorted(conf.current().queues),
@@ -92,62 +81,18 @@ def _address(asked: dict[str, str], after: str) -> str:
     return "?" + urlencode({name: value for name, value in {**asked, "after": after}.items() if value})
 
 
-def explained(
-    found: Iterable[tuple[str, str, int]], told: dict[str, QueueFacts]
-) -> list[tuple[GroupFacts, State, tuple[str, str, int]]]:
-    """Facts and state of each group, in the order given."""
-    order = list(found)
-    answers: dict[tuple[str, str, int], tuple[GroupFacts, State]] = {}
-    for queue in {queue for queue, _group, _run in order}:
-        places = [(group, run) for name, group, run in order if name == queue]
-        for (group, run), facts in zip(places, facts_of(queue, places, told.get(queue)), strict=True):
-            answers[queue, group, run] = (facts, explain(facts))
-    return [(*answers[place], place) for place in order]
-
-
-def row_of(facts: GroupFacts, state: State, place: tuple[str, str, int]) -> Row:
+def row_of(known: GroupState) -> Row:
     """Everything that a line of the page shows."""
-    queue, group, run = place
-    head = facts.head
-    beat = facts.queue.beats.get(head.worker) if head and head.worker else None
+    place = {"queue": known.queue, "group": known.group, **({"run": known.run} if not known.group else {})}
     return Row(
-        queue=queue,
-        group=group,
-        run=run,
-        state=state,
-        facts=facts,
-        backlog=backlog(queue, group) if group else "1" if head else "0",
-        age=duration(seconds_between(head.enqueued_at, facts.now)) if head else "-",
-        beat=duration(beat),
-        address="?" + urlencode({"queue": queue, "group": group, **({"run": run} if not group else {})}),
+        queue=known.queue,
+        group=known.group,
+        name=known.name,
+        run=known.run,
+        state=known.state,
+        facts=known.facts,
+        backlog=str(known.backlog()),
+        age=duration(known.age),
+        beat=duration(known.beat),
+        address="?" + urlencode(place),
     )
-
-
-def backlog(queue: str, group: str) -> str:
-    """How many live runs a group has, counted up to a thousand."""
-    return counted(live(JobRun.objects.using(ledger.alias()).filter(queue=queue, group=group)))
-
-
-def counted(rows: Any, most: int = COUNTED) -> str:
-    """A count that reads at most so many rows."""
-    number = len(rows.order_by().values_list("pk")[: most + 1])
-    return f"{most}+" if number > most else str(number)
-
-
-def line_of(queue: str, group: str, run: int, most: int = 20) -> list[JobRun]:
-    """The first live runs of a group, in order."""
-    rows = live(JobRun.objects.using(ledger.alias()).filter(queue=queue, group=group))
-    rows = rows.filter(pk=run) if not group else rows
-    return list(rows.defer("args", "kwargs", "result", "error", "labels").order_by("order", "pk")[:most])
-
-
-def mend_text(mend: str) -> str:
-    """What a person may do about a state."""
-    return {
-        "recover": _("Recover mends it now; the next sweep does it by itself."),
-        "resume": _("Resume the group when its cause is mended."),
-        "resume_queue": _("Resume the queue on the page of queues."),
-        "start_worker": _("Start a worker that serves the queue and knows the job."),
-        "at_once": _("It goes on by itself; Try at once does not wait."),
-        "redeliver": _("Mend its hook, then recover the run."),
-    }.get(mend, "")

@@ -13,10 +13,10 @@ from django.utils.translation import gettext as _
 
 from groupjobs import conf, ledger
 from groupjobs.admin.grouping import act_view, allowed
-from groupjobs.admin.groups import explained, groups_context, line_of, mend_text, row_of
+from groupjobs.admin.groups import groups_context, row_of
 from groupjobs.admin.queues import queue_pages
 from groupjobs.admin.recent import ended_of
-from groupjobs.explain import reason_text
+from groupjobs.explain import explained, line_of, mend_text, reason_text
 from groupjobs.models import JobGroup
 
 
@@ -46,11 +46,11 @@ class GroupAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         """One group, or one run that is a group of its own."""
         self._check(request)
         place = _place(request)
-        ((facts, state, _known),) = explained([place], {})
-        row = row_of(facts, state, place)
+        (known,) = explained([place])
+        row = row_of(known)
         context = {
             "row": row,
-            "mend": mend_text(state.mend),
+            "mend": mend_text(known.state.mend),
             "line": [(run, reason_text(run.reason)) for run in line_of(*place)],
             "ended": [(run, reason_text(run.reason)) for run in ended_of(*place)],
         }

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from django.utils.translation import gettext as _
 
-from groupjobs import conf, ledger
-from groupjobs.admin import traffic
 from groupjobs.admin.charts import Chart, bars, polylines
-from groupjobs.admin.groups import counted
-from groupjobs.explain import QueueFacts, duration, queue_facts, seconds_between
-from groupjobs.explain.gathering import REDIS_ERRORS
-from groupjobs.ledger.conditions import live
-from groupjobs.lifecycle import RUNNING
-from groupjobs.models import JobRun
-from groupjobs.store import replies, store_for
-
-COUNTED: Final = 10_000
-RUNNING_SHOWN: Final = 50
+from groupjobs.explain import QueueFacts, Summary, WorkerFacts, duration, summaries, traffic
+from groupjobs.store import replies
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +24,7 @@ class WorkerLine:
     beat: str
     served: str
     consumers: list[tuple[str, int, str, int]]  # nonce, pid, seen age, leases
-    runs: list[Any]
+    runs: Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +32,6 @@ class QueuePage:
     """Everything that is shown of a queue."""
 
     facts: QueueFacts
-    paused_for: str = ""
     waiting: str = "0"
     running: str = "0"
     overview: replies.Overview | None = None
@@ -53,67 +42,34 @@ class QueuePage:
 
 def queue_pages() -> list[QueuePage]:
     """All queues of the settings, and those that only rows still name."""
-    names = sorted({*conf.current().queues, *ledger.queues_with_live_runs()})
     hour = traffic.last_hour()
-    return [queue_page(name, hour.get(name, [])) for name in names]
+    return [queue_page(found, hour.get(found.facts.name, [])) for found in summaries()]
 
 
-def queue_page(queue: str, hour: Sequence[traffic.Minute]) -> QueuePage:
+def queue_page(found: Summary, hour: Sequence[traffic.Minute]) -> QueuePage:
     """One queue; Redis that is down leaves its part out."""
-    facts = queue_facts(queue)
-    rows = live(JobRun.objects.using(ledger.alias()).filter(queue=queue))
-    running = list(_running(rows))
-    overview = _overview(queue, facts)
     return QueuePage(
-        facts=facts,
-        paused_for=_paused_for(facts, running),
-        waiting=counted(rows.exclude(status=RUNNING), COUNTED),
-        running=f"{RUNNING_SHOWN}+" if len(running) > RUNNING_SHOWN else str(len(running)),
-        overview=overview,
-        workers=_workers(overview, running[:RUNNING_SHOWN], facts.ttl) if overview else [],
+        facts=found.facts,
+        waiting=str(found.waiting),
+        running=str(found.running),
+        overview=found.facts.overview,
+        workers=[_line(worker) for worker in found.workers],
         throughput=throughput(hour),
         latency=latency(hour),
     )
 
 
-def _running(rows: Any) -> Any:
-    from groupjobs.admin.detail import without_payload
-
-    return without_payload(rows.filter(status=RUNNING)).select_related("progress").order_by("pk")[: RUNNING_SHOWN + 1]
-
-
-def _overview(queue: str, facts: QueueFacts) -> replies.Overview | None:
-    if facts.state in ("down", "format"):
-        return None
-    try:
-        return store_for(queue).overview()
-    except REDIS_ERRORS:
-        return None
-
-
-def _paused_for(facts: QueueFacts, running: Sequence[Any]) -> str:
-    since = facts.pause.since if facts.pause else None
-    return duration(seconds_between(since, running[0].now)) if since and running else ""
-
-
-def _workers(overview: replies.Overview, running: Sequence[Any], ttl: float) -> list[WorkerLine]:
-    return [
-        WorkerLine(
-            worker.worker,
-            worker.beat_age_ms <= 1000 * ttl,
-            worker.leaving,
-            worker.slots,
-            duration(worker.beat_age_ms / 1000),
-            "-" if worker.served_age_ms is None else duration(worker.served_age_ms / 1000),
-            [
-                (consumer.nonce, consumer.pid, duration(consumer.seen_age_ms / 1000), consumer.leases)
-                for consumer in overview.consumers
-                if consumer.worker == worker.worker
-            ],
-            [run for run in running if run.worker == worker.worker],
-        )
-        for worker in sorted(overview.workers)
-    ]
+def _line(worker: WorkerFacts) -> WorkerLine:
+    return WorkerLine(
+        worker.name,
+        worker.alive,
+        worker.leaving,
+        worker.slots,
+        duration(worker.beat),
+        duration(worker.served),
+        [(c.nonce, c.pid, duration(c.seen_age_ms / 1000), c.leases) for c in worker.consumers],
+        worker.runs,
+    )
 
 
 def throughput(hour: Sequence[traffic.Minute]) -> Chart | None:

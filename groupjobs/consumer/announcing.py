@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from django.dispatch import Signal
 
-from groupjobs import compat, signals
+from groupjobs import compat, signals, tracing
 from groupjobs.consumer.batch import Item
-from groupjobs.moves import announce
+from groupjobs.moves import announce, heard
 from groupjobs.results import results_of_runs
 
 logger = logging.getLogger("groupjobs")
@@ -36,10 +36,21 @@ def begun(items: Sequence[Item]) -> None:
 
 def starting(queue: str, worker: str, item: Item) -> None:
     """The handler is about to start."""
-    if signals.run_begun.receivers:
-        announce(signals.run_begun, run=item.row, queue=queue, worker=worker)
+    if tracing.active():
+        told = {"run_id": item.run, "group": item.row.group, "attempt": item.attempt, "fence": item.reservation.fence}
+        item.span = tracing.begin(queue, item.row.job, item.row.labels, told)
+    if heard(signals.run_begun):
+        fence = item.reservation.fence
+        announce(signals.run_begun, run=item.row, queue=queue, worker=worker, attempt=item.attempt, fence=fence)
     if item.result is not None:
         _task_signal(compat.task_started, item)
+
+
+def failed(item: Item, error: BaseException) -> None:
+    """An attempt failed. Whoever watches errors hears of each, also of those that are tried again."""
+    about = {"run": item.run, "queue": item.row.queue, "job": item.row.job, "group": item.row.group}
+    fence = item.reservation.fence
+    announce(signals.attempt_failed, **about, attempt=item.attempt, fence=fence, exception=error)
 
 
 def settled(queue: str, items: Sequence[Item]) -> None:
@@ -48,8 +59,9 @@ def settled(queue: str, items: Sequence[Item]) -> None:
     for item in taken:
         assert item.settlement is not None
         signal = ENDED[item.settlement.transition]
-        if signal.receivers:
-            announce(signal, run=item.run, queue=queue, job=item.row.job, **_facts(item))
+        if heard(signal):
+            about = {"run": item.run, "queue": queue, "job": item.row.job, "group": item.row.group}
+            announce(signal, **about, attempt=item.attempt, fence=item.reservation.fence, **_facts(item))
     _finished([item for item in taken if item.outcome and item.outcome.verb == "done"])
 
 

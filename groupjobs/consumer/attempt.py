@@ -10,14 +10,15 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
 from asgiref.sync import async_to_sync
 from django.db import transaction
 
-from groupjobs import ledger, policy
+from groupjobs import ledger, policy, tracing
+from groupjobs.consumer import announcing
 from groupjobs.consumer.batch import Item
 from groupjobs.consumer.leftovers import no_transaction_left
 from groupjobs.errors import Cancel, Hold, LeaseLost, Retry, SoftTimeLimit
@@ -45,7 +46,7 @@ def attempt(item: Item, make_context: MakeContext) -> Settlement:
     says `committed`.
     """
     call = _call(item, make_context)
-    clean = contextvars.Context()
+    clean = tracing.clean_context(item.span)
     try:
         return clean.run(_atomic, item, call) if item.row.atomic else _plain(item, clean, call)
     except Retry as asked:
@@ -187,8 +188,8 @@ def _after_failure(
     """One try is used up: another one after a back-off, or FAILED."""
     handler, row = item.handler, item.row
     assert handler is not None
+    announcing.failed(item, error)
     found = described(error)
-    _log(item, error, found)
     log = Attempt(
         item.run, _fence(item), outcome, row.life, found["class"], found["message"], found["traceback"], item.worker
     )
@@ -200,20 +201,8 @@ def _after_failure(
     return replace(base, transition="retry", delay=seconds, yields=row.on_retry == "yield")
 
 
-def _log(item: Item, error: BaseException, found: Mapping[str, str]) -> None:
-    what = (item.handler and item.handler.name, item.run, item.attempt)
-    try:
-        logger.error("%s (run %s, attempt %s) failed", *what, exc_info=error, extra=_labels(item))
-    except Exception:  # of an exception at which nobody can look
-        logger.error("%s (run %s, attempt %s) failed: %s", *what, found["class"], extra=_labels(item))
-
-
 def _seconds(delay: Any) -> float:
     return max(0.0, delay.total_seconds() if hasattr(delay, "total_seconds") else float(delay))
-
-
-def _labels(item: Item) -> dict[str, Any]:
-    return {"run": item.run, "group": item.row.group, "job": item.row.job, "fence": _fence(item)}
 
 
 def described(error: BaseException) -> dict[str, str]:

@@ -42,6 +42,7 @@ class Item:
     started: float = 0.0
     seconds: float = 0.0
     progress: dict[str, Any] | None = None
+    span: Any = None  # of OpenTelemetry, when somebody traces
     result: Any = None  # a django.tasks result, when somebody hears its signals
 
     @property

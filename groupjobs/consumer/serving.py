@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from groupjobs import bell, conf, ledger, moves, registry, reports
+from groupjobs import bell, conf, ledger, moves, registry, reports, tracing
 from groupjobs.consumer import announcing
 from groupjobs.consumer.admission import decide
 from groupjobs.consumer.attempt import attempt, burst, from_keyboard
@@ -175,6 +175,7 @@ class Service:
         announcing.starting(self.queue, self.consumer.worker, item)
         settlement = self._within_limit(item)
         item.seconds = time.monotonic() - item.started
+        tracing.end(item.span, settlement.transition, settlement.error)
         with self.book.lock:
             item.settlement = settlement
             item.state = RAN

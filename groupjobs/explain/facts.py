@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from groupjobs.explain.names import NAMES
+from groupjobs.store.replies import Overview
 
 QUIET: Final = 600.0  # seconds without a word of progress after which a run that reported some counts as quiet
 
@@ -26,8 +27,8 @@ class QueueFacts:
     """A queue: what Redis answers, and who serves it.
 
     `state`: open, paused, rebuild, format (a newer release made its keys) or down. `workers` beat for this
-    queue and do not shut down; `elsewhere` beat for other queues only. `beats`: seconds since each
-    worker's last beat. Durations are in seconds.
+    queue and do not shut down; `elsewhere` live and serve other queues, or none. `beats`: seconds since each
+    worker's last beat. Durations are in seconds. `overview` is what Redis answered, None when it did not.
     """
 
     name: str
@@ -44,6 +45,7 @@ class QueueFacts:
     beats: Mapping[str, float] = field(default_factory=dict)
     pause: HoldFacts | None = None
     limited: bool = False
+    overview: Overview | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,80 +9,21 @@ from typing import Any, Final
 
 from django.db.models import Q
 from django.db.models.functions import Now
-from redis.exceptions import RedisError
 
-from groupjobs import conf, ledger, registry, reports
+from groupjobs import ledger, registry, reports
 from groupjobs.explain.ages import seconds_between
-from groupjobs.explain.facts import GroupFacts, HoldFacts, QueueFacts, ReportFacts, RunFacts
+from groupjobs.explain.facts import GroupFacts, QueueFacts, ReportFacts, RunFacts
+from groupjobs.explain.queues import REDIS_ERRORS, hold_of, queue_facts
 from groupjobs.ledger import conditions
 from groupjobs.lifecycle import RUNNING
 from groupjobs.models import JobAttempt, JobGroup, JobRun
 from groupjobs.store import replies, store_for
 from groupjobs.store.keys import line_name
 
-REDIS_ERRORS: Final = (RedisError, replies.StoreError, OSError)
 NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)  # the time where no row tells it, and nothing depends on it
 PAGE: Final = 250  # groups of one look into Redis
 
 Place = tuple[str, int]  # a group, and for '' the run that is a group of its own (else 0)
-
-
-def queue_facts(queue: str) -> QueueFacts:
-    """What Redis says of a queue, and who paused it. Redis that is down is a fact, not an error."""
-    settings = conf.current()
-    options = settings.queues.get(queue)
-    facts = QueueFacts(
-        queue,
-        "down",
-        settings.worker_ttl,
-        settings.unknown_job_grace,
-        celery_queue=_celery_queue(options),
-        pause=_hold(ledger.group_row(queue, "")),
-        limited=options is not None and options.rate is not None,
-    )
-    if options is None:
-        return replace(facts, problem="the settings name no such queue")
-    try:
-        told = store_for(queue).overview()
-    except replies.NewerFormat:
-        return replace(facts, state="format")
-    except REDIS_ERRORS as error:
-        return replace(facts, problem=str(error))
-    return _with_overview(facts, told)
-
-
-def _celery_queue(options: conf.Queue | None) -> str:
-    return (options.celery_queue if options else None) or "celery"
-
-
-def _with_overview(facts: QueueFacts, told: replies.Overview) -> QueueFacts:
-    beats = {worker.worker: worker.beat_age_ms / 1000 for worker in told.workers}
-    return replace(
-        facts,
-        state="paused" if told.paused and told.state == "open" else told.state,
-        rebuilding=told.rebuilding_ms / 1000,
-        workers=_alive(told, facts.ttl),
-        elsewhere=_elsewhere(facts),
-        consumers=len(told.consumers),
-        ready=told.ready,
-        beats=beats,
-    )
-
-
-def _alive(told: replies.Overview, ttl: float) -> int:
-    return sum(worker.slots > 0 and not worker.leaving and worker.beat_age_ms <= 1000 * ttl for worker in told.workers)
-
-
-def _elsewhere(facts: QueueFacts) -> int:
-    """Workers that live and serve other queues."""
-    count = 0
-    for name in conf.current().queues:
-        if name != facts.name:
-            try:
-                count += _alive(store_for(name).overview(), facts.ttl)
-            except REDIS_ERRORS:
-                continue
-    return count
 
 
 def facts_of(queue: str, places: Sequence[Place], told: QueueFacts | None = None) -> list[GroupFacts]:
@@ -100,7 +41,7 @@ def facts_of(queue: str, places: Sequence[Place], told: QueueFacts | None = None
             group=group,
             now=now,
             head=None if head is None else _run_facts(head, now, failures),
-            hold=_hold(row),
+            hold=hold_of(row),
             limited=told.limited or bool(row and row.rate_count),
             unreported=None if report is None else _report_facts(report),
         )
@@ -153,12 +94,10 @@ def _report_facts(run: JobRun) -> ReportFacts:
     return ReportFacts(run.pk, run.reason, run.report_attempts, parked, run.report_after)
 
 
-def _hold(row: JobGroup | None) -> HoldFacts | None:
-    return HoldFacts(row.by, row.reason, row.since) if row is not None and row.held else None
-
-
 def _run_facts(run: Any, now: datetime, failures: dict[int, str]) -> RunFacts:
     reported = getattr(getattr(run, "progress", None), "updated_at", None)
+    if reported is not None and run.last_attempted_at is not None:
+        reported = max(reported, run.last_attempted_at)  # an earlier attempt's word says nothing of this one
     return RunFacts(
         id=run.pk,
         job=run.job,
@@ -190,7 +129,7 @@ def _with_redis(queue: str, places: Sequence[Place], facts: list[GroupFacts]) ->
             for known, (group, run) in zip(page, places[start:], strict=False)
         ]
         try:
-            snapshot = store_for(queue).snapshot(asked)
+            snapshot = store_for(queue, "look").snapshot(asked)
         except REDIS_ERRORS as error:
             down = replace(facts[0].queue, state="down", problem=str(error))
             return [replace(known, queue=down) for known in facts]

@@ -126,6 +126,25 @@ def _unreported(queues: Sequence[str], after: str, limit: int) -> Listed:
     return Listed(list(found), str(page[limit - 1][0]) if len(page) > limit else "")
 
 
+def named(queues: Sequence[str], group: str) -> list[Found]:
+    """The group of this name in each queue where it has live runs, is held, or has an abandonment to be reported.
+
+    "#5" is run 5, if that is a group of its own.
+    """
+    runs = JobRun.objects.using(ledger.alias())
+    alone = _number(group.removeprefix("#")) if group.startswith("#") else 0
+    if alone and (run := runs.filter(pk=alone, group="", queue__in=queues).values_list("queue", flat=True).first()):
+        return [(run, "", alone)]
+    held = JobGroup.objects.using(ledger.alias()).filter(group=group, held=True)
+    found: list[Found] = []
+    for queue in queues:
+        unreported = conditions.unreported(runs.filter(queue=queue)).order_by("report_after", "pk")
+        known = (_live(queue).filter(group=group), held.filter(queue=queue), unreported.filter(group=group))
+        if any(rows.exists() for rows in known):
+            found.append((queue, group, 0))
+    return found
+
+
 def starting_with(queues: Sequence[str], text: str, limit: int) -> list[Found]:
     """The group of exactly this name in each queue, live or held, then live groups whose names begin so."""
     found: dict[Found, None] = {}

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from django.db.models import CharField, QuerySet, Value
 
-from groupjobs.lifecycle import ABANDONED, CANCELLED, FAILED, LIVE
+from groupjobs.lifecycle import ABANDONED, CANCELLED, FAILED, LIVE, READY, RUNNING
 
 Rows = TypeVar("Rows", bound="QuerySet[Any]")
 
@@ -29,6 +29,18 @@ _BAD: Final = [Status(status) for status in (FAILED, ABANDONED, CANCELLED)]
 def live(rows: Rows) -> Rows:
     """Those that are READY or RUNNING."""
     found: Rows = rows.filter(status__in=_LIVE)
+    return found
+
+
+def ready(rows: Rows) -> Rows:
+    """Those that wait."""
+    found: Rows = live(rows).filter(status=Status(READY))
+    return found
+
+
+def running(rows: Rows) -> Rows:
+    """Those that are with a consumer."""
+    found: Rows = rows.filter(status=Status(RUNNING))
     return found
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.db.models import F, Subquery
 from django.db.models.functions import Now
 
+from groupjobs.ledger import conditions
 from groupjobs.ledger.database import alias, one_commit
 from groupjobs.ledger.transitions import transit
 from groupjobs.lifecycle import READY
@@ -74,7 +75,8 @@ def cancel_waiting(queue: str, group: str, failed: int, reason: str, limit: int)
 
     rows = JobRun.objects.using(alias())
     then = rows.filter(pk=failed).values("finished_at")
-    waiting = rows.filter(queue=queue, group=group, status=READY, enqueued_at__lte=Subquery(then)).order_by("id")
+    line = conditions.ready(rows.filter(queue=queue, group=group))
+    waiting = line.filter(enqueued_at__lte=Subquery(then)).order_by("id")
     page = list(waiting.values_list("id", "fence", "life", "job")[:limit])
     with one_commit():
         return [

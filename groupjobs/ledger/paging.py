@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from groupjobs.ledger import conditions
 from groupjobs.ledger.database import alias
 from groupjobs.ledger.transitions import later
-from groupjobs.lifecycle import LIVE, RUNNING
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -18,28 +18,29 @@ LARGEST_BATCH: Final = 1000  # runs that one consumer can hold
 PAYLOAD = ("args", "kwargs", "result", "error", "labels")
 
 
-def _live(queue: str, after: int, limit: int, **narrow: object) -> list[JobRun]:
+def _rows(queue: str, after: int = 0) -> QuerySet[JobRun]:
     from groupjobs.models import JobRun
 
-    runs: QuerySet[JobRun] = JobRun.objects.using(alias()).filter(queue=queue, id__gt=after, **narrow)
-    return list(runs.defer(*PAYLOAD).order_by("id")[:limit])
+    return JobRun.objects.using(alias()).filter(queue=queue, id__gt=after)
+
+
+def _page(rows: QuerySet[JobRun], limit: int) -> list[JobRun]:
+    return list(rows.defer(*PAYLOAD).order_by("id")[:limit])
 
 
 def live_page(
     queue: str, after: int, limit: int, group: str | None = None, runs: Sequence[int] | None = None
 ) -> list[JobRun]:
     """Up to `limit` live runs of a queue with ids above `after`, of one group or among `runs` if given."""
-    narrow: dict[str, object] = {"status__in": sorted(LIVE)}
+    rows = conditions.live(_rows(queue, after))
     if group is not None:
-        narrow["group"] = group
-    if runs is not None:
-        narrow["id__in"] = list(runs)
-    return _live(queue, after, limit, **narrow)
+        rows = rows.filter(group=group)
+    return _page(rows if runs is None else rows.filter(id__in=list(runs)), limit)
 
 
 def running_page(queue: str, after: int, limit: int) -> list[JobRun]:
     """Up to `limit` RUNNING runs of a queue with ids above `after`."""
-    return _live(queue, after, limit, status=RUNNING)
+    return _page(conditions.running(_rows(queue, after)), limit)
 
 
 def running_with(queue: str, consumer: str) -> list[JobRun]:
@@ -49,7 +50,7 @@ def running_with(queue: str, consumer: str) -> list[JobRun]:
 
 def unpublished_page(queue: str, after: int, limit: int) -> list[JobRun]:
     """Up to `limit` runs of a queue that Redis was not told of, with ids above `after`."""
-    return _live(queue, after, limit, unpublished=True)
+    return _page(_rows(queue, after).filter(unpublished=True), limit)
 
 
 def group_page(queue: str, after: int, limit: int) -> list[JobGroup]:
@@ -72,15 +73,16 @@ def ended_within(run: JobRun, label: str, seconds: float) -> int | None:
 
 def live_among(queue: str, runs: Sequence[int]) -> dict[int, str]:
     """Those of these ids that are live runs of the queue, with their groups."""
-    from groupjobs.models import JobRun
-
-    rows = JobRun.objects.using(alias()).filter(queue=queue, id__in=runs, status__in=sorted(LIVE))
-    return dict(rows.values_list("id", "group"))
+    return dict(conditions.live(_rows(queue)).filter(id__in=runs).values_list("id", "group"))
 
 
 def queues_with_live_runs() -> list[str]:
-    """Names of the queues that have live rows, also ones that the settings no longer name."""
+    """Names of the queues that have live rows, also ones that the settings do not name: a look at an index for each."""
     from groupjobs.models import JobRun
 
-    rows = JobRun.objects.using(alias()).filter(status__in=sorted(LIVE)).order_by()
-    return sorted(rows.values_list("queue", flat=True).distinct())
+    live, names = conditions.live(JobRun.objects.using(alias())), [""]
+    while True:
+        above = live.filter(queue__gt=names[-1]).order_by("queue", "id").values_list("queue", flat=True).first()
+        if above is None:
+            return names[1:]
+        names.append(above)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from groupjobs.ledger import conditions
 from groupjobs.ledger.database import alias
 from groupjobs.ledger.transitions import later
-from groupjobs.lifecycle import ABANDONED, UNKNOWN_JOB
+from groupjobs.lifecycle import UNKNOWN_JOB
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -23,7 +24,7 @@ PAGE = 100
 def _unacknowledged() -> QuerySet[JobRun]:
     from groupjobs.models import JobRun
 
-    return JobRun.objects.using(alias()).filter(status=ABANDONED, abandon_reported_at=None)
+    return conditions.unreported(JobRun.objects.using(alias()))
 
 
 def unreported(

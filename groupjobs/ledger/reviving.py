@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import F
 from django.db.models.functions import Now
 
+from groupjobs.ledger import conditions
 from groupjobs.ledger.database import alias, one_commit
 from groupjobs.ledger.inserting import Batch, insert
 from groupjobs.lifecycle import READY, RUNNING, TERMINAL
@@ -102,5 +103,5 @@ def head_of(queue: str, group: str) -> JobRun | None:
     """The first waiting or running run of a group's line."""
     from groupjobs.models import JobRun
 
-    live = JobRun.objects.using(alias()).filter(queue=queue, group=group, status__in=[READY, RUNNING])
-    return live.order_by("order", "pk").first()
+    rows = JobRun.objects.using(alias()).filter(queue=queue, group=group)
+    return conditions.live(rows).order_by("order", "pk").first()

@@ -17,6 +17,8 @@ PUBLISH: Final = "publish"  # Redis does not know it, or knows an older life or 
 RELEASE: Final = "release"  # reserved by a ghost that never began it
 LOST: Final = "lost"  # its attempt is over without a word
 
+UNKNOWN: Final = "unknown to Redis"
+
 
 @dataclass(frozen=True, slots=True)
 class RowSeen:
@@ -61,7 +63,7 @@ def verdict(row: RowSeen, entry: EntrySeen | None) -> Verdict:
 
 def _ready(row: RowSeen, entry: EntrySeen | None) -> Verdict:
     if entry is None:
-        return Verdict(PUBLISH, "unknown to Redis")
+        return Verdict(PUBLISH, UNKNOWN)
     if entry.leased:
         return Verdict(RELEASE, "reserved by a ghost") if entry.ghost else Verdict(KEPT, "reserved")
     if entry.life < row.life:

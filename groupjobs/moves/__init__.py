@@ -4,11 +4,11 @@ A reservation writes Redis, then the row; every other move writes the row, then 
 """
 
 from groupjobs.moves.ending import end, tell_lost
-from groupjobs.moves.holding import cancel_line, hold, limit, mirror_groups, remind, resume
+from groupjobs.moves.holding import announce_hold, cancel_line, hold, limit, mirror_groups, remind, resume
 from groupjobs.moves.losing import lose
 from groupjobs.moves.publishing import REDIS_ERRORS, place_anew, publication, publish, publish_later
 from groupjobs.moves.settling import Item, outcome, settle
-from groupjobs.moves.telling import announce
+from groupjobs.moves.telling import announce, heard
 from groupjobs.moves.timing import time_out
 from groupjobs.moves.withdrawing import withdraw
 
@@ -16,8 +16,10 @@ __all__ = [
     "REDIS_ERRORS",
     "Item",
     "announce",
+    "announce_hold",
     "cancel_line",
     "end",
+    "heard",
     "hold",
     "limit",
     "lose",

@@ -10,7 +10,7 @@ from groupjobs.ledger import Attempt
 from groupjobs.lifecycle import REQUESTED, RUNNING
 from groupjobs.moves import holding
 from groupjobs.moves.telling import announce
-from groupjobs.signals import run_cancelled, run_lost
+from groupjobs.signals import run_cancelled, run_condemned, run_lost
 
 
 class Ending(Protocol):
@@ -69,7 +69,9 @@ def end(run: Ending, name: str, reason: str, *, counted: bool = False, message: 
     if log is not None and log.outcome == "lost":
         tell_lost(run, counted)
     if name == "cancel":
-        announce(run_cancelled, run=run.id, queue=run.queue, job=run.job, reason=reason)
+        announce(run_cancelled, **_about(run), reason=reason)
+    if name == "abandon":
+        announce(run_condemned, **_about(run), reason=reason)
     return True
 
 
@@ -84,7 +86,7 @@ def finish(run: Ending, name: str, log: Attempt | None, **changes: Any) -> bool:
         if stops:
             held = holding.hold_row(run.queue, run.group, holding.reason_after(run.after_failure, run.id))
     if held is not None:
-        holding.tell(held)
+        holding.tell_anew(held)
     if stops and run.after_failure == "cancel":
         holding.cancel_line(run.queue, run.group, run.id)
     return True
@@ -97,4 +99,8 @@ def lost_attempt(run: Ending, message: str = "") -> Attempt:
 
 def tell_lost(run: Ending, counted: bool) -> None:
     """Announce that an attempt ended as a ghost."""
-    announce(run_lost, run=run.id, queue=run.queue, job=run.job, worker=run.worker, counted=counted)
+    announce(run_lost, **_about(run), worker=run.worker, counted=counted)
+
+
+def _about(run: Ending) -> dict[str, Any]:
+    return {"run": run.id, "queue": run.queue, "job": run.job, "group": run.group, "fence": run.fence}

@@ -9,7 +9,7 @@ from groupjobs import bell, ledger
 from groupjobs.moves.publishing import REDIS_ERRORS, outage
 from groupjobs.moves.telling import announce
 from groupjobs.moves.withdrawing import withdraw
-from groupjobs.signals import run_cancelled
+from groupjobs.signals import group_held, group_resumed, run_cancelled
 from groupjobs.store import store_for
 
 if TYPE_CHECKING:
@@ -39,13 +39,25 @@ def tell(row: JobGroup) -> bool:
 def hold(queue: str, group: str, reason: str = "", by: str = "") -> bool:
     """Stop a group ('' is the whole queue) until somebody resumes it. False when it was held already."""
     row = hold_row(queue, group, reason, by)
-    return row is not None and (tell(row) or True)
+    return row is not None and (tell_anew(row) or True)
+
+
+def tell_anew(row: JobGroup) -> bool:
+    """Tell whoever listens, then Redis, of a hold that was just written or ended."""
+    announce_hold(row)
+    return tell(row)
+
+
+def announce_hold(row: JobGroup) -> None:
+    """Tell whoever listens that a group was held or opened."""
+    signal = group_held if row.held else group_resumed
+    announce(signal, queue=row.queue, group=row.group, reason=row.reason, by=row.by)
 
 
 def resume(queue: str, group: str, by: str = "") -> bool:
     """Open a held group, or with '' the whole queue. False when it was open already."""
     row = ledger.set_hold(queue, group, False, "", by)
-    return row is not None and (tell(row) or True)
+    return row is not None and (tell_anew(row) or True)
 
 
 def limit(queue: str, group: str, concurrency: int | None, rate: tuple[int, float] | None, by: str = "") -> bool:
@@ -80,7 +92,7 @@ def cancel_line(queue: str, group: str, failed: int) -> int:
     while page := ledger.cancel_waiting(queue, group, failed, reason, PAGE):
         withdraw(queue, [(run, group, life) for run, life, _ in page])
         for run, _, job in page:
-            announce(run_cancelled, run=run, queue=queue, job=job, reason=reason)
+            announce(run_cancelled, run=run, queue=queue, job=job, group=group, reason=reason)
         count += len(page)
     row = ledger.group_row(queue, group)
     if row is not None and row.held and row.reason == reason_after("cancel", failed):

@@ -34,7 +34,7 @@ def settle(queue: str, items: Sequence[Item]) -> dict[int, Outcome]:
     except Exception:
         answers, holds = _write_one_by_one(queue, items)
     for hold in holds:
-        holding.tell(hold)
+        holding.tell_anew(hold)
     _cancel_lines(queue, items, answers)
     return {s.run: outcome(s, answers[s.run]) for _, s in items}
 

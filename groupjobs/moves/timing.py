@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from groupjobs import ledger, policy, registry
@@ -10,7 +11,7 @@ from groupjobs.ledger import Attempt
 from groupjobs.lifecycle import REQUESTED, RUNNING, Seen
 from groupjobs.moves.ending import end, finish
 from groupjobs.moves.telling import announce
-from groupjobs.signals import run_failed, run_retried
+from groupjobs.signals import attempt_failed, run_failed, run_retried
 
 if TYPE_CHECKING:
     from groupjobs.models import JobRun
@@ -30,10 +31,13 @@ def time_out(run: Seen | JobRun) -> tuple[str, float]:
     log = Attempt(run.id, run.fence, "timed_out", run.life, _CLASS, message, worker=run.worker)
     changes: dict[str, Any] = {"failed": True, "tried": True, "clear_alone": True}
     changes["error"] = {"class": _CLASS, "message": message, "traceback": ""}
-    facts = {"run": run.id, "queue": run.queue, "job": run.job, "error": _CLASS}
+    facts = {"run": run.id, "queue": run.queue, "job": run.job, "group": run.group, "fence": run.fence}
+    failed = partial(announce, attempt_failed, **facts, attempt=run.attempts + 1, exception=TimedOut(message))
+    facts["error"] = _CLASS
     if run.failures + 1 >= run.max_attempts:
         if not finish(run, "fail", log, **changes):
             return "", 0.0
+        failed()
         announce(run_failed, **facts, seconds=run.time_limit, reason="")
         return "ended", 0.0
     delay = _delay(run)
@@ -43,6 +47,7 @@ def time_out(run: Seen | JobRun) -> tuple[str, float]:
         )
         ledger.record([log] if moved else [])
     if moved:
+        failed()
         announce(run_retried, **facts, delay=delay)
         return "retried", delay
     return ("ended", 0.0) if end(run, "cancel", REQUESTED) else ("", 0.0)

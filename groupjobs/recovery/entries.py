@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from groupjobs import ledger
@@ -14,13 +15,13 @@ from groupjobs.store.replies import Entry
 
 def drop_dead_entries(store: Store, queue: str, scope: Scope, report: Report) -> None:
     """Drop entries whose row is terminal, gone, or of another group; never a lease of a living consumer."""
-    cursor = ""
+    cursor, began = "", time.monotonic()
     while scope.limit is None or report.moved() < scope.limit:
         page = store.entries(cursor)
         for start in range(0, len(page.entries), 500):
             _drop(store, queue, page.entries[start : start + 500], scope, report)
         cursor = page.cursor
-        if not cursor:
+        if not cursor or scope.spent(began):
             return
 
 

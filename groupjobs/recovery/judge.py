@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from groupjobs import ledger, lifecycle, moves
 from groupjobs.lifecycle import EntrySeen, RowSeen, Verdict
@@ -15,6 +15,9 @@ from groupjobs.store.replies import Entry, Snapshot
 
 if TYPE_CHECKING:
     from groupjobs.models import JobRun
+
+
+UNPUBLISHED: Final = "not published: Redis did not answer when it was enqueued"
 
 
 def seen_row(run: JobRun) -> RowSeen:
@@ -92,7 +95,8 @@ class Judge:
         limit = self.scope.limit
         if limit is None or self.report.moved() + len(publish) < limit:
             publish.append(run)
-            self._detail(run, "republished", found.reason)
+            told = run.unpublished and found.reason == lifecycle.UNKNOWN
+            self._detail(run, "republished", UNPUBLISHED if told else found.reason)
 
     def _keep(self, run: JobRun, entry: Entry | None, found: Verdict) -> None:
         if entry is not None and entry.silent:

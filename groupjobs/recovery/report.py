@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ COUNTS: Final = (
     "kept",
     "refused",
 )
+MOVED: Final = ("requeued", "abandoned", "republished", "released", "dropped")
 MOST_DETAILS: Final = 1000
 
 
@@ -25,7 +27,8 @@ class Scope:
     """What to recover: queues ('' for all), one group, some runs; `abandon` ends ghosts instead of another try.
 
     `limit` bounds how many runs are moved; `patience` is how many seconds a silent worker may take to
-    prove that it lives.
+    prove that it lives. `after` and `seconds` bound the look at the rows of one queue: those with greater ids,
+    for so long; the report says where to go on.
     """
 
     queue: str = ""
@@ -34,13 +37,23 @@ class Scope:
     abandon: bool = False
     limit: int | None = None
     patience: float = 0.0
+    after: int = 0
+    seconds: float | None = None
+
+    def spent(self, began: float) -> bool:
+        """Whether the time is up for a look that began then, by the monotonic clock."""
+        return self.seconds is not None and time.monotonic() - began >= self.seconds
 
 
 @dataclass(slots=True)
 class Report:
-    """Counts of one recovery. `details` lists at most a thousand runs; the counts are complete."""
+    """Counts of one recovery. `details` lists at most a thousand runs; the counts are complete.
+
+    `go_on`: the run after which to go on when the time was up; 0 when every row was looked at.
+    """
 
     dry_run: bool = False
+    go_on: int = 0
     queues: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     details: list[dict[str, Any]] = field(default_factory=list)
@@ -57,7 +70,7 @@ class Report:
 
     def moved(self) -> int:
         """How many runs or entries were changed."""
-        return sum(self.counts[name] for name in ("requeued", "abandoned", "republished", "released", "dropped"))
+        return sum(self.counts[name] for name in MOVED)
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON-ready data, with the stable keys."""

@@ -9,7 +9,8 @@ from groupjobs import bell, conf, ledger, moves, reports
 from groupjobs.recovery.entries import drop_dead_entries
 from groupjobs.recovery.judge import Judge
 from groupjobs.recovery.rebuild import rebuild
-from groupjobs.recovery.report import Report, Scope
+from groupjobs.recovery.report import MOVED, Report, Scope
+from groupjobs.signals import queue_recovered
 from groupjobs.store import Store, store_for
 
 PAGE: Final = 500
@@ -37,20 +38,32 @@ def _queues(scope: Scope) -> list[str]:
 
 
 def _recover_queue(queue: str, scope: Scope, report: Report, hooks: float) -> None:
-    store = store_for(queue)
+    store, before = store_for(queue), dict(report.counts)
     if not _open(store, queue, scope, report.dry_run):
         report.count("refused")
         report.detail(0, "", queue, "refused", "Redis lost its memory and is being rebuilt; call again")
         return
     _first_pass(Judge(store, queue, scope, report), queue, scope)
-    if scope.runs is None:
+    if scope.runs is None and not report.go_on:
         drop_dead_entries(store, queue, scope, report)
     if report.dry_run:
+        _foresee_reports(queue, scope, report)
         return
     if scope.runs is None and scope.group is None:
         moves.mirror_groups(queue)
     report.count("reported", reports.deliver(queue, scope.runs, hooks))
     _ring(store, queue, report)
+    if any(report.counts[name] > before.get(name, 0) for name in MOVED):
+        counts = {name: number - before.get(name, 0) for name, number in report.counts.items()}
+        moves.announce(queue_recovered, queue=queue, group=scope.group, counts=counts)
+
+
+def _foresee_reports(queue: str, scope: Scope, report: Report) -> None:
+    """The abandonments that would be reported now."""
+    for run in ledger.unreported(queue, reports.PARKED, scope.runs):
+        report.count("reported")
+        why = f"abandoned ({run.reason}); its report was tried {run.report_attempts} times"
+        report.detail(run.pk, run.group, queue, "reported", why, run.worker)
 
 
 def _open(store: Store, queue: str, scope: Scope, dry_run: bool) -> bool:
@@ -79,12 +92,15 @@ def _first_pass(judge: Judge, queue: str, scope: Scope) -> None:
 def _judge_all(judge: Judge, queue: str, scope: Scope, again: bool = False) -> bool:
     if again:
         judge.start_again()
-    after = 0
+    after, began = scope.after, time.monotonic()
     while not judge.scope_spent():
         page = ledger.live_page(queue, after, PAGE, scope.group, scope.runs)
         if not page or not judge.page(page):
             break
         after = page[-1].pk
+        if len(page) == PAGE and scope.spent(began):
+            judge.report.go_on = after
+            break
     return bool(judge.silent)
 
 

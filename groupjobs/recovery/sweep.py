@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from groupjobs import bell, conf, ledger, moves
@@ -10,12 +9,12 @@ from groupjobs.recovery.pruning import prune
 from groupjobs.recovery.rebuild import rebuild
 from groupjobs.recovery.report import Report, Scope
 from groupjobs.recovery.routine import recover
+from groupjobs.signals import queue_recovered
 from groupjobs.store import store_for
-
-logger = logging.getLogger("groupjobs")
 
 QUICK: Final = 5.0  # seconds between two quick sweeps of a queue, across the cluster
 PAGE: Final = 1000
+SHORTEST: Final = 5.0  # seconds that a full sweep may look at rows, however often there is one
 PRUNED: Final = 10_000  # runs that one sweep prunes at most; the next one goes on
 
 
@@ -32,8 +31,17 @@ def sweep(queue: str, kind: str = "full") -> Report | None:
         return None
     if kind == "quick":
         return publish_flagged(queue)
-    report = recover(Scope(queue=queue))
+    return _full(queue)
+
+
+def _full(queue: str) -> Report:
+    """Recover for a bounded time; a larger table is gone through by several sweeps, each from where the last ended."""
+    store = store_for(queue)
+    seconds = max(SHORTEST, conf.current().sweep_interval / 2)
+    report = recover(Scope(queue=queue, after=store.swept_to(), seconds=seconds))
     prune(queue, limit=PRUNED)
+    if not report.counts["refused"]:
+        store.swept(report.go_on)
     return report
 
 
@@ -48,6 +56,6 @@ def publish_flagged(queue: str) -> Report:
         report.count("republished", len(page))
         after = page[-1].pk
     if report.counts["republished"]:
-        logger.info("Published %s runs of %s that waited for Redis.", report.counts["republished"], queue)
+        moves.announce(queue_recovered, queue=queue, counts=report.counts)
         bell.ring(queue)
     return report

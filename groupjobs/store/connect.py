@@ -16,7 +16,7 @@ from groupjobs.store.store import Store
 if TYPE_CHECKING:
     from groupjobs.conf import Settings
 
-Purpose = Literal["enqueue", "serve", "beat"]
+Purpose = Literal["enqueue", "serve", "beat", "look"]
 SCHEMES = ("redis://", "rediss://", "unix://")
 
 _stand_in: Callable[[str], Any] | None = None
@@ -27,9 +27,10 @@ _stores: dict[tuple[int, str, str], tuple[Any, Store]] = {}
 def timeouts(settings: Settings, purpose: Purpose) -> dict[str, Any]:
     """Seconds to connect and to read, and how often a call is sent again.
 
-    An enqueue must not hold its caller up; a beat must not be late because an earlier one still waits.
+    An enqueue must not hold its caller up; a beat must not be late because an earlier one still waits; a
+    look of a person or a probe has to end in a second or two, whatever the server does.
     """
-    seconds = {"enqueue": 0.4, "serve": 5.0, "beat": settings.worker_ttl / 6}[purpose]
+    seconds = {"enqueue": 0.4, "serve": 5.0, "beat": settings.worker_ttl / 6, "look": 0.8}[purpose]
     retries = 1 if purpose == "serve" else 0
     return {
         "socket_timeout": seconds,

@@ -64,13 +64,16 @@ def step_reply(reply: Sequence[Any]) -> StepReply:
 
 def overview(reply: Sequence[Any]) -> Overview:
     """The answer of `overview`."""
-    state, epoch, age, paused, ready, later, scheduled, dead, held, workers, consumers, stats = reply
+    state, epoch, age, paused, ready, later, scheduled, dead, held, workers, consumers, stats, ages = reply
     return Overview(
         text(state), text(epoch), paused == 1, ready, later, scheduled, held, dead,
         tuple(map(worker_state, workers)),
         tuple(map(consumer_state, consumers)),
         {text(name): int(number) for name, number in rows(stats, 2)},
         age,
+        optional(ages[0]),
+        ages[1],
+        optional(ages[2]),
     )  # fmt: skip
 
 

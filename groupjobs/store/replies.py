@@ -208,7 +208,11 @@ class ConsumerState(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """Counts of groups, runs and dead consumers whose leases are still to be healed."""
+    """Counts of groups, runs and dead consumers whose leases are still to be healed.
+
+    `ready_age_ms`: how long the group that is served next has been ready (None: none is); `sweep_age_ms`:
+    since a full sweep ended (None: none has, since Redis lost its memory).
+    """
 
     state: str
     epoch: str
@@ -222,6 +226,9 @@ class Overview(NamedTuple):
     consumers: tuple[ConsumerState, ...]
     stats: Mapping[str, int]
     rebuilding_ms: int
+    ready_age_ms: int | None = None
+    epoch_age_ms: int = 0
+    sweep_age_ms: int | None = None
 
 
 class Page(NamedTuple):

@@ -20,6 +20,7 @@ from groupjobs.store import keys, reading, replies, scripts
 from groupjobs.store.replies import Consumer, Lease, Outcome, Publication
 
 CHUNK = 1000
+WEEK = 604800.0  # seconds for which the end of a sweep is remembered, as in overview.lua
 
 
 class Store:
@@ -175,6 +176,21 @@ class Store:
         token = secrets.token_hex(8)
         before = self.client.set(f"{self.base}:turn:{name}", token, nx=True, get=True, px=milliseconds(seconds))
         return before is None or reading.text(before) == token
+
+    def swept(self, go_on: int = 0) -> None:
+        """A full sweep has ended, and the next one goes on after run `go_on`."""
+        self.client.set(f"{self.base}:turn:swept", go_on, px=milliseconds(WEEK))
+
+    def swept_to(self) -> int:
+        """After which run the next full sweep goes on; 0 is from the start."""
+        return int(self.client.get(f"{self.base}:turn:swept") or 0)
+
+    def count(self, numbers: Mapping[str, int]) -> None:
+        """Add to counters of the queue in one round trip: statistics, which may be counted twice or get lost."""
+        pipeline = self.client.pipeline(transaction=False)
+        for name, number in numbers.items():
+            pipeline.hincrby(f"{self.base}:stats", name, number)
+        pipeline.execute()
 
     def chunks(self, verb: str, first: tuple[Any, ...], items: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
         """One call per thousand items, each of which begins with a run."""

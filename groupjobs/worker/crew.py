@@ -19,6 +19,7 @@ from groupjobs.worker.tick import Ticker
 logger = logging.getLogger("groupjobs")
 
 HELD_BACK: Final = 5  # messages per slot, running ones among them: a little more than Celery prefetches
+LAST_TICK: Final = 0.5  # seconds that it waits for a tick that is under way
 FAREWELL: Final = 2.0  # seconds that the end of a worker waits for its watchdog's last words
 
 
@@ -120,6 +121,7 @@ class Crew:
         self.leave()
         if self._ticker is not None:
             self._ticker.end()
+            self._ticker.join(LAST_TICK)
         if self._alive():
             return
         self._over = True

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from redis.exceptions import RedisError
@@ -15,6 +17,7 @@ from groupjobs.store import store_for
 from groupjobs.store.replies import TickReply
 from groupjobs.watchdog.pulse import interval
 from groupjobs.worker import identity
+from groupjobs.worker.bystander import Bystander
 from groupjobs.worker.sweeping import QUICK, Sweeps
 
 logger = logging.getLogger("groupjobs")
@@ -61,8 +64,8 @@ class QueueTick:
         self._self_due = 0.0
         self._self_pause = SELF_PAUSE[0]
 
-    def look(self, free: int, usual: float) -> None:
-        """One tick; raises what the Redis client raises. `usual`: seconds until the next if nothing is due."""
+    def look(self, free: int, usual: float) -> bool:
+        """One tick, True; raises what the Redis client raises. `usual`: seconds until the next if nothing is due."""
         began, store = time.monotonic(), store_for(self.queue)
         self.due = began + min(2.0**self.failures * usual, LONGEST_PAUSE)
         self.failures += 1
@@ -72,6 +75,7 @@ class QueueTick:
         self._ring(reply, free)
         for kind in self._sweeps.wanted(reply, store):
             bell.sweep(self.queue, kind, self._worker.direct if free > 0 else "")
+        return True
 
     @staticmethod
     def _wait(reply: TickReply, free: int, usual: float) -> float:
@@ -109,6 +113,7 @@ class Ticker(threading.Thread):
         self._outage = Outage("Redis (ticks)")
         self._ended = threading.Event()
         self._idle_until = 0.0  # while no queue is served
+        self._bystander = Bystander()
 
     def end(self) -> None:
         """No tick begins after this."""
@@ -122,6 +127,7 @@ class Ticker(threading.Thread):
             except Exception:
                 logger.exception("The tick failed; it goes on.")
                 self._ended.wait(LONGEST_PAUSE)
+        self._ask(self._bystander.step_in)
 
     def _pause(self) -> float:
         """At most half a second, in which a shutdown or a queue newly served is noticed."""
@@ -133,12 +139,17 @@ class Ticker(threading.Thread):
         self._idle_until = time.monotonic() + 1.0
         self._queues = {queue: self._queues.get(queue) or QueueTick(queue, self._worker) for queue in served}
         usual = pace(len(served), conf.current().worker_ttl)
+        self._ask(self._bystander.step_in if served else self._bystander.stand_by)
         for tick in self._queues.values():
-            if time.monotonic() < tick.due:
-                continue
-            try:
-                tick.look(self._worker.free(), usual)
-            except REDIS_ERRORS as error:
-                self._outage.failed(error, "bells and sweeps wait until it is back")
-            else:
+            if time.monotonic() >= tick.due:
+                self._ask(partial(tick.look, self._worker.free(), usual))
+
+    def _ask(self, call: Callable[[], bool]) -> None:
+        """`call` answers whether it has asked Redis anything."""
+        try:
+            asked = call()
+        except REDIS_ERRORS as error:
+            self._outage.failed(error, "bells and sweeps wait until it is back")
+        else:
+            if asked:
                 self._outage.ended()

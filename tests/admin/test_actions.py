@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from groupjobs.admin import drift
 from groupjobs.models import JobRun
+from groupjobs.recovery import routine
 from groupjobs.store import Store
 from project.embedded import EmbeddedValkey
 from tests.admin.conftest import MakeRun, Staff
@@ -211,8 +212,8 @@ def test_drift_is_shown_and_mended(
 def test_f1_a_large_queue_is_mended_in_bounded_steps(
     boss: Client, make_run: MakeRun, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"WHOLE": 3, "PAGE": 2, "MENDING": 0.0}.items():
-        monkeypatch.setattr(drift, name, value)
+    monkeypatch.setattr(routine, "PAGE", 2)
+    monkeypatch.setattr(drift, "MENDING", 0.0)
     runs = [make_run(group=f"g{number}") for number in range(5)]
     answer = boss.post(f"{LIST}drift/", {"queue": "default"}, follow=True)
     assert f"go on from #{runs[1].pk}" in answer.content.decode()

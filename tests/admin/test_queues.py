@@ -14,8 +14,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from groupjobs.admin import traffic
 from groupjobs.admin.charts import HEIGHT, WIDTH, bars, polylines
+from groupjobs.explain import traffic
 from groupjobs.models import JobRun
 from groupjobs.store import Store
 from project.embedded import EmbeddedValkey

@@ -1,13 +1,21 @@
-"""Situations staged in rows and in a real Valkey: the page of groups names the true cause, and its button mends it."""
+"""Situations staged in rows and in a real Valkey.
+
+The page of groups, `groupjobs_status --group` and `recover_ghosts --dry-run` name the true cause, and the page's
+button mends it.
+"""
 
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.test.utils import override_settings
 from django.utils import timezone
@@ -36,14 +44,40 @@ def shown(client: Client, query: str = "") -> str:
     return html.unescape(answer.content.decode())
 
 
-def named(client: Client, word: str, reason: str, *, queue: str = "default") -> None:
-    """The state is so, and the page of groups, that of the group, and the filter say so."""
+def steady(text: str) -> str:
+    """The same for any number of seconds."""
+    return re.sub(r"\d+(\.\d)? s\b", "N s", text)
+
+
+def command(name: str, *options: str) -> str:
+    out = StringIO()
+    with suppress(SystemExit):
+        call_command(name, *options, stdout=out)
+    return out.getvalue()
+
+
+def told(word: str, *, queue: str = "default", recovery: str | None = None) -> str:
+    """The state is so, and both commands say so; answers the reason. `recovery` is what a dry run says instead."""
     now = state(queue)
-    assert (now.word, now.reason) == (word, reason)
-    alike = re.sub(r"\d+(\.\d)? s\b", "N s", reason)
+    assert now.word == word
+    asked = ("--queue", queue, "--group", "g")
+    (group,) = json.loads(command("groupjobs_status", *asked, "--json"))["groups"]
+    assert (group["state"], steady(group["reason"]), group["mend"]) == (word, steady(now.reason), now.mend)
+    table = " ".join(re.sub(r"[\W_]*\n[\W_]*", " ", command("groupjobs_status", *asked)).split())
+    assert now.name in table
+    assert steady(now.reason)[:60] in steady(table)
+    report = json.loads(command("recover_ghosts", *asked, "--dry-run", "--json"))
+    reasons = [steady(line["reason"]) for line in report["details"]]
+    assert any(steady(recovery or now.reason) in reason for reason in reasons), reasons
+    return now.reason
+
+
+def named(client: Client, word: str, reason: str, *, queue: str = "default", recovery: str | None = None) -> None:
+    """The state is so, and the commands, the page of groups, that of the group, and the filter say so."""
+    assert told(word, queue=queue, recovery=recovery) == reason
     for page in (shown(client), shown(client, f"?state={word}"), shown(client, f"group/?queue={queue}&group=g")):
         assert f"gj-state-{word}" in page
-        assert alike in re.sub(r"\d+(\.\d)? s\b", "N s", page)
+        assert steady(reason) in steady(page)
 
 
 def press(client: Client, deed: str, **data: object) -> str:
@@ -84,12 +118,12 @@ def test_the_host_of_a_run_died_inside_its_ttl(boss: Client, make_run: MakeRun, 
     run = make_run()
     reserve(run)
     age(store, run.worker, 4000)
-    now = state()
-    assert now.word == "silent"
-    assert now.reason.startswith(f"#{run.pk} is with worker {run.worker}, which was last heard of 4")
+    reason = told("silent")
+    assert reason.startswith(f"#{run.pk} is with worker {run.worker}, which was last heard of 4")
     assert "gj-state-silent" in shown(boss)
     age(store, run.worker, 2000)
-    named(boss, "ghost", f"#{run.pk} was with worker {run.worker}, which is dead, and no worker is left to heal it")
+    reason = f"#{run.pk} was with worker {run.worker}, which is dead, and no worker is left to heal it"
+    named(boss, "ghost", reason, recovery="its worker is dead")
     press(boss, "recover")
     assert state().word == "no_worker"
     assert JobRun.objects.get().status == "READY"
@@ -112,8 +146,7 @@ def test_the_group_was_held_after_a_failure(boss: Client, make_run: MakeRun, sto
     failed, run = make_run("FAILED"), make_run()
     publish([run])
     control.hold("default", "g", f"after_failure=hold: run {failed.pk} ended")
-    assert state().reason.endswith(f": after_failure=hold: run {failed.pk} ended")
-    assert state().word == "held"
+    assert told("held").endswith(f": after_failure=hold: run {failed.pk} ended")
     assert "gj-state-held" in shown(boss, "?order=held")
     assert "Retry default/g: 1 changed" in press(boss, "retry", run=failed.pk)
     assert "Resume default/g: 1 changed" in press(boss, "resume")
@@ -124,8 +157,7 @@ def test_the_group_was_held_after_a_failure(boss: Client, make_run: MakeRun, sto
 def test_the_queue_is_paused(boss: Client, make_run: MakeRun, store: Store) -> None:
     publish([make_run()])
     press(boss, "hold", group="", reason="provider is down")
-    assert state().word == "paused"
-    assert re.fullmatch(r"the queue is paused by boss for [\d.]+ s: provider is down", state().reason)
+    assert re.fullmatch(r"the queue is paused by boss for [\d.]+ s: provider is down", told("paused"))
     assert store.overview().paused
     page = shown(boss)
     assert "default: the queue is paused (boss): provider is down" in page
@@ -152,9 +184,13 @@ def test_redis_was_down_at_enqueue_and_is_still(
 ) -> None:
     run = make_run(unpublished=True)
     reason = f"#{run.pk} is not published: Redis did not answer when it was enqueued; the next quick sweep does it"
-    named(boss, "unpublished", reason)
+    named(boss, "unpublished", reason, recovery="not published: Redis did not answer when it was enqueued")
     valkey.kill()
     assert state().word == "unreachable"
+    assert json.loads(command("groupjobs_status", "--group", "g", "--json"))["groups"][0]["state"] == "unreachable"
+    with pytest.raises(CommandError, match="a server does not answer") as refused:
+        command("recover_ghosts", "--dry-run")
+    assert refused.value.returncode == 2
     assert "Redis does not answer" in shown(boss)
     assert "Redis does not answer, and nothing was changed" in press(boss, "recover")
     valkey.start()
@@ -167,19 +203,18 @@ def test_redis_lost_its_memory(
 ) -> None:
     reserve(make_run())
     valkey.flush()
-    assert state().word == "rebuilding"
-    assert re.fullmatch(
-        r"Redis lost its memory [\d.]+ s ago; the queue is rebuilt from rows, which takes up to 5 s", state().reason
-    )
+    reason = r"Redis lost its memory [\d.]+ s ago; the queue is rebuilt from rows, which takes up to 5 s"
+    assert re.fullmatch(reason, told("rebuilding", recovery="Redis lost its memory and is being rebuilt"))
     assert "Redis lost its memory" in shown(boss)
 
 
 def test_an_abandonment_cannot_be_reported(boss: Client, make_run: MakeRun, store: Store) -> None:
     run = make_run("ABANDONED", reason="too_many_losses", report_attempts=3, report_after=timezone.now())
     reason = f"#{run.pk} was abandoned (too many losses); its report was tried 3 times"
-    assert (state().word, state().reason) == ("unreported", reason)
+    assert told("unreported", recovery="abandoned (too_many_losses); its report was tried 3 times") == reason
     assert reason in shown(boss, "?order=unreported")
     JobRun.objects.update(report_attempts=10)
+    assert "its report failed 10 times and waits for a person" in told("unreported")
     assert state().mend == "redeliver"
 
 
@@ -199,11 +234,10 @@ def test_no_worker_knows_the_job(boss: Client, make_run: MakeRun, store: Store) 
     (served,) = store.step(consumer, 1, 1, []).reservations
     store.step(consumer, 2, 0, [Outcome(run.pk, served.fence, "back", delay_ms=30_000)])
     reason = f"no worker knows the job gone.away of #{run.pk}; it is tried again, and abandoned in "
-    assert state().word == "given_back"
-    assert state().reason.startswith(reason)
+    assert told("given_back").startswith(reason)
     assert reason in shown(boss)
     JobRun.objects.update(status="ABANDONED", reason="unknown_job", finished_at=timezone.now())
-    assert f"#{run.pk} was abandoned (no worker knows the job)" in state().reason
+    assert f"#{run.pk} was abandoned (no worker knows the job)" in told("unreported", recovery="(unknown_job)")
 
 
 def test_a_scheduled_run_does_not_hide_the_head_behind_it(boss: Client, make_run: MakeRun, store: Store) -> None:

@@ -26,7 +26,8 @@ def heard(signal: Signal) -> Iterator[Heard]:
     said: Heard = []
 
     def hear(sender: Any, **facts: Any) -> None:
-        said.append({"sender": sender, **{name: value for name, value in facts.items() if name != "signal"}})
+        told = {name: value for name, value in facts.items() if name not in ("signal", "group", "fence", "attempt")}
+        said.append({"sender": sender, **told})
 
     signal.connect(hear)
     try:

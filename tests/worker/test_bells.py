@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from groupjobs.explain import explain, facts_of
 from groupjobs.models import JobRun
 from groupjobs.store import Store
 from groupjobs.worker.tick import BUDGET, pace
@@ -120,8 +121,16 @@ def test_a_worker_that_serves_other_celery_queues_leaves_the_queue_alone(
     start_worker: StartWorker, store: Store
 ) -> None:
     worker = start_worker(options=QUICK, queues=["mail"])
-    holds(lambda: record(store, worker) is None, 2)
+    bystander = wait_until(lambda: record(store, worker), 20, "it is known as a bystander")
+    assert bystander is not None
+    assert bystander.slots == 0
+    jobs.note.enqueue("a", group="g")
+    state = explain(facts_of("default", [("g", 0)])[0])
+    reason = "1 workers run, but none of them serves the queue default (Celery queue celery)"
+    assert (state.word, state.reason) == ("unserved", reason)
     assert [process for process in worker.descendants() if "groupjobs.watchdog" in process.cmdline()] == []
+    worker.stop()
+    assert store.overview().workers == ()
 
 
 def test_an_outage_of_redis_is_logged_once_and_the_worker_goes_on(

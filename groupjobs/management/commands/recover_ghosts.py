@@ -12,6 +12,7 @@ from django.db import Error as DatabaseError
 from redis.exceptions import RedisError
 
 from groupjobs import conf
+from groupjobs.explain.causes import add_causes
 from groupjobs.policy import suggestion
 from groupjobs.recovery import COUNTS, Report, Scope, recover
 
@@ -59,7 +60,10 @@ class Command(BaseCommand):
 
     def _recover(self, scope: Scope, dry_run: bool) -> Report:
         try:
-            return recover(scope, dry_run)
+            report = recover(scope, dry_run)
+            if dry_run and report.counts["refused"] == 0:
+                add_causes(report, scope.queue, scope.group)
+            return report
         except UNREACHABLE as error:
             raise CommandError(
                 f"Nothing more was changed: a server does not answer ({type(error).__name__}: {error}). "

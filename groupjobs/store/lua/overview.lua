@@ -3,9 +3,12 @@
 -- ARGV: settings.
 -- Returns: state, epoch, rebuilding ms, paused, ready, later, scheduled, dead consumers, held groups;
 --   {worker, beat age ms, slots, leaving, served age ms or '' of each}; {consumer, worker, pid, seen age
---   ms, leases of each}; {name, number of each counter}.
+--   ms, leases of each}; {name, number of each counter}; {ms that the first ready group waits or '', age of
+--   the epoch in ms, ms since a full sweep ended or ''}.
 -- Keeps: changes nothing but the epoch and the clock.
 finish()
+
+local WEEK = 604800000
 
 local function workers()
   local flat, list = call('ZRANGE', base .. ':workers', 0, -1, 'WITHSCORES'), {}
@@ -46,8 +49,23 @@ local function held_groups()
   return held
 end
 
+-- How long the group that is served next has been ready: its rank without its head's priority.
+local function ready_age()
+  local first = call('ZRANGE', base .. ':ready', 0, 0, 'WITHSCORES')
+  if not first[1] then return '' end
+  local head = call('ZRANGE', base .. ':line:' .. first[1], 0, 0)[1]
+  local priority = head and call('HGET', base .. ':run:' .. head, 'p') or 0
+  return math.max(0, now - tonumber(first[2]) - tonumber(priority or 0) * 1000)
+end
+
+-- What is left of the life of a key that the end of a sweep makes tells how long ago that was.
+local function sweep_age()
+  local left = call('PTTL', base .. ':turn:swept')
+  return left > 0 and WEEK - left or ''
+end
+
 local state = notice()
 if state == 'format' then return redis.error_reply('FORMAT newer') end
 return { state, epoch.number, rebuilding(), paused() and 1 or 0, call('ZCARD', base .. ':ready'),
   call('ZCARD', base .. ':later'), call('ZCARD', base .. ':scheduled'), call('ZCARD', base .. ':dead'),
-  held_groups(), workers(), consumers(), counters() }
+  held_groups(), workers(), consumers(), counters(), { ready_age(), clock - epoch.since, sweep_age() } }

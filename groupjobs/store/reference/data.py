@@ -100,3 +100,4 @@ class Data:
     bells: Bells = field(default_factory=Bells)
     stats: Counter[str] = field(default_factory=Counter)
     turns: dict[str, int] = field(default_factory=dict)
+    swept: tuple[int, int] | None = None

@@ -136,8 +136,17 @@ class Recovering(Serving):
         held = sum(rule.held for group, rule in d.rules.items() if group)
         return Overview(
             state, self.epoch, self.paused(), len(d.ready), len(d.later), scheduled, held, len(d.dead),
-            workers, consumers, dict(d.stats), self.rebuilding_ms(),
+            workers, consumers, dict(d.stats), self.rebuilding_ms(), *self.ages(),
         )  # fmt: skip
+
+    def ages(self) -> tuple[int | None, int, int | None]:
+        """How long the next group has been ready, and how old the epoch and the last full sweep are."""
+        d = self.data
+        first = min(d.ready, key=lambda group: (d.ready[group], group), default=None)
+        head = None if first is None else d.entries.get(min(d.lines[first])[1])
+        ready = None if first is None else max(0, self.now - d.ready[first] - 1000 * (head.priority if head else 0))
+        swept = None if d.swept is None else self.now - d.swept[0]
+        return ready, d.clock - (d.epoch.since if d.epoch else 0), swept
 
     def worker_state(self, worker: str) -> WorkerState:
         """A worker as an overview shows it."""

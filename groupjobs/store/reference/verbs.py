@@ -184,3 +184,16 @@ class Reference(Recovering):
             return False
         self.data.turns[name] = self.now + math.ceil(seconds * 1000)
         return True
+
+    def swept(self, go_on: int = 0) -> None:
+        """A full sweep has ended, and the next one goes on after run `go_on`."""
+        self.notice()
+        self.data.swept = (self.now, go_on)
+
+    def swept_to(self) -> int:
+        """After which run the next full sweep goes on."""
+        return self.data.swept[1] if self.data.swept else 0
+
+    def count(self, numbers: Mapping[str, int]) -> None:
+        """Add to counters of the queue."""
+        self.data.stats.update(numbers)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.db.models.functions import Now
 
 from groupjobs import ledger
-from groupjobs.explain import seconds_between
+from groupjobs.explain.ages import seconds_between
 from groupjobs.lifecycle import SUCCEEDED
 from groupjobs.models import JobRun
 
