@@ -56,6 +56,8 @@ class Settings:
     `celery_app`: dotted path of the Celery app that rings, None for the one given to `install`.
     `masked`: names of arguments and labels whose values the admin never shows.
     `consumer_seconds`: a consumer returns to Celery after so long, so that Celery can recycle the process.
+    `metrics`: workers count what becomes of runs, by job, for Prometheus.
+    `tracing`: enqueuing and attempts are spans of OpenTelemetry.
     """
 
     redis: str = "default"

@@ -90,6 +90,7 @@ class JobRun(models.Model):
             ("cancel_run", _("Can cancel runs")),
             ("abandon_run", _("Can abandon runs")),
             ("hold_group", _("Can hold and resume groups and queues")),
+            ("limit_group", _("Can give groups limits of their own")),
         ]
         constraints = [
             models.CheckConstraint(

@@ -38,6 +38,20 @@ class Asked:
     run: int
     reason: str
     by: str
+    concurrency: str = ""
+    count: str = ""
+    seconds: str = ""
+
+    @property
+    def limits(self) -> str:
+        """The limits that were asked for, as the log of changes shows them; '' without any."""
+        rate = f"{self.count} / {self.seconds} s" if self.count or self.seconds else ""
+        return ", ".join(filter(None, (self.concurrency and f"{self.concurrency} x", rate)))
+
+    @property
+    def said(self) -> str:
+        """What the person wrote."""
+        return self.reason or self.limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +97,13 @@ def _cancel_rest(asked: Asked) -> Result:
     return told(control.cancel(runs, asked.by), _("cancelled"))
 
 
+def _limit(asked: Asked) -> Result:
+    """Empty fields are the queue's own limits; ValueError for what is no limit."""
+    concurrency = int(asked.concurrency) if asked.concurrency else None
+    rate = (int(asked.count), float(asked.seconds)) if asked.count or asked.seconds else None
+    return _of_group(control.limit_group(asked.queue, asked.group, concurrency, rate, asked.by), _("so already"))
+
+
 def _recover(asked: Asked) -> str:
     if asked.group or asked.run:
         only: dict[str, Any] = {"group": asked.group} if asked.group else {"runs": (asked.run,)}
@@ -98,6 +119,13 @@ DEEDS: Final = {
     for deed in (
         Deed("hold", "hold_group", gettext_lazy("Hold"), _hold),
         Deed("resume", "hold_group", gettext_lazy("Resume"), _resume),
+        Deed(
+            "limit",
+            "limit_group",
+            gettext_lazy("Set limits"),
+            _limit,
+            gettext_lazy("New reservations keep to these limits; for an empty field the limit of the queue holds."),
+        ),
         Deed("recover", "recover_run", gettext_lazy("Recover"), _recover),
         Deed("at_once", "retry_run", gettext_lazy("Try at once"), _at_once),
         Deed("retry", "retry_run", gettext_lazy("Retry"), _retry),
@@ -132,6 +160,8 @@ def act_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         result = deed.act(asked)
     except REDIS_ERRORS as error:
         messages.error(request, _("Redis does not answer, and nothing was changed: %s") % error)
+    except ValueError:
+        messages.error(request, _("These are no limits: whole numbers from 1, and seconds above 0."))
     else:
         _tell(request, deed, asked, result)
     return HttpResponseRedirect(_back(model_admin, request))
@@ -148,6 +178,7 @@ def _asked(request: HttpRequest) -> Asked:
         number,
         request.POST.get("reason", "").strip(),
         request.user.get_username(),
+        *(request.POST.get(name, "").strip()[:20] for name in ("concurrency", "count", "seconds")),
     )
 
 
@@ -168,7 +199,7 @@ def _tell(request: HttpRequest, deed: Deed, asked: Asked, result: Result | str) 
     changed = bool(result.changed) if isinstance(result, Result) else True
     name = f"{asked.queue}/{asked.group or (f'#{asked.run}' if asked.run else '')}".rstrip("/")
     if changed:
-        recording.record_queue(request, name, f"{deed.label}: {asked.reason or result}")
+        recording.record_queue(request, name, f"{deed.label}: {asked.said or result}")
     level = messages.SUCCESS if changed else messages.WARNING
     messages.add_message(request, level, f"{deed.label} {name}: {result}")
 

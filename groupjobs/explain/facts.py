@@ -23,6 +23,14 @@ class HoldFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitFacts:
+    """Limits of a group's own: consumers at once, and runs begun per seconds; None: the queue's."""
+
+    concurrency: int | None
+    rate: tuple[int, float] | None
+
+
+@dataclass(frozen=True, slots=True)
 class QueueFacts:
     """A queue: what Redis answers, and who serves it.
 
@@ -105,6 +113,7 @@ class GroupFacts:
     held: int = 0
     strays: int = 0
     unreported: ReportFacts | None = None
+    limits: LimitFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)

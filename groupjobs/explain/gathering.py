@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from groupjobs import ledger, registry, reports
 from groupjobs.explain.ages import seconds_between
-from groupjobs.explain.facts import GroupFacts, QueueFacts, ReportFacts, RunFacts
+from groupjobs.explain.facts import GroupFacts, LimitFacts, QueueFacts, ReportFacts, RunFacts
 from groupjobs.explain.queues import REDIS_ERRORS, hold_of, queue_facts
 from groupjobs.ledger import conditions
 from groupjobs.lifecycle import RUNNING
@@ -44,6 +44,7 @@ def facts_of(queue: str, places: Sequence[Place], told: QueueFacts | None = None
             hold=hold_of(row),
             limited=told.limited or bool(row and row.rate_count),
             unreported=None if report is None else _report_facts(report),
+            limits=_limits(row),
         )
         facts.append(made)
     return _with_redis(queue, places, facts)
@@ -92,6 +93,13 @@ def _unreported(queue: str, places: Sequence[Place]) -> dict[Place, Any]:
 def _report_facts(run: JobRun) -> ReportFacts:
     parked = run.report_attempts >= reports.PARKED
     return ReportFacts(run.pk, run.reason, run.report_attempts, parked, run.report_after)
+
+
+def _limits(row: JobGroup | None) -> LimitFacts | None:
+    if row is None or (row.group_concurrency is None and row.rate_count is None):
+        return None
+    rate = (row.rate_count, row.rate_seconds) if row.rate_count and row.rate_seconds else None
+    return LimitFacts(row.group_concurrency, rate)
 
 
 def _run_facts(run: Any, now: datetime, failures: dict[int, str]) -> RunFacts:

@@ -141,16 +141,53 @@ def test_hold_is_recorded_with_its_reason_and_person(boss: Client, make_run: Mak
     assert LogEntry.objects.count() == 1
 
 
+def test_limits_of_a_group_ask_first_and_are_recorded(boss: Client, make_run: MakeRun, store: Store) -> None:
+    publish([make_run()])
+    page = f"{GROUPS}group/?queue=default&group=g"
+    assert 'name="concurrency" min="1" max="1000000" size="5" value=""' in boss.get(page).content.decode()
+    asked = {"concurrency": "3", "count": "10", "seconds": "60"}
+    question = boss.post(ACT, {"deed": "limit", "queue": "default", "group": "g", "next": page, **asked})
+    assert "New reservations keep to these limits" in question.content.decode()
+    for name, value in asked.items():
+        assert f'name="{name}" value="{value}"' in question.content.decode()
+    assert not JobGroup.objects.filter(group="g").exists()
+    for _click in range(2):
+        assert post(boss, "limit", confirmed="yes", **asked) == 302
+    row = JobGroup.objects.get(group="g")
+    assert (row.group_concurrency, row.rate_count, row.rate_seconds, row.by) == (3, 10, 60.0, "boss")
+    assert LogEntry.objects.get().change_message == "Set limits: 3 x, 10 / 60 s"
+    assert store.client.hget(f"{store.base}:groups", "g").decode() == f"{row.version} 0 3 10 60000"
+    text = html.unescape(boss.get(page).content.decode())
+    assert "3 consumers at once 10 runs in 60.0 s" in re.sub(r"\s+", " ", text)
+    assert 'name="concurrency" min="1" max="1000000" size="5" value="3"' in text
+    assert post(boss, "limit", confirmed="yes") == 302
+    row.refresh_from_db()
+    assert (row.group_concurrency, row.rate_count, row.rate_seconds) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"concurrency": "0"}, {"concurrency": "x"}, {"count": "3"}, {"seconds": "3"}, {"count": "1", "seconds": "-1"},
+     {"count": "1", "seconds": "nan"}, {"count": "1", "seconds": "inf"}, {"concurrency": "9" * 20}],
+)  # fmt: skip
+def test_what_is_no_limit_is_refused(boss: Client, make_run: MakeRun, store: Store, asked: dict[str, str]) -> None:
+    publish([make_run()])
+    data = {"deed": "limit", "queue": "default", "group": "g", "next": GROUPS, "confirmed": "yes", **asked}
+    answer = boss.post(ACT, data, follow=True)
+    assert "These are no limits" in answer.content.decode()
+    assert not JobGroup.objects.filter(group="g").exists()
+
+
 @pytest.mark.parametrize(
     ("deed", "permission"),
     [("hold", "hold_group"), ("resume", "hold_group"), ("recover", "recover_run"), ("at_once", "retry_run"),
-     ("retry", "retry_run"), ("skip", "cancel_run"), ("cancel_rest", "cancel_run")],
+     ("limit", "limit_group"), ("retry", "retry_run"), ("skip", "cancel_run"), ("cancel_rest", "cancel_run")],
 )  # fmt: skip
 def test_each_deed_needs_its_permission(
     staff: Staff, make_run: MakeRun, store: Store, deed: str, permission: str
 ) -> None:
     run = make_run()
-    others = {"hold_group", "recover_run", "retry_run", "cancel_run", "abandon_run"} - {permission}
+    others = {"hold_group", "limit_group", "recover_run", "retry_run", "cancel_run", "abandon_run"} - {permission}
     assert post(staff("view_jobrun", *others), deed, run=run.pk, confirmed="yes") == 403
     assert post(staff(permission), deed, run=run.pk, confirmed="yes") == 403
     assert post(staff("view_jobrun", permission), deed, run=run.pk, confirmed="yes") == 302
