@@ -88,6 +88,8 @@ def _queue(facts: QueueFacts, sweep_interval: float) -> Iterator[str]:
         yield f"Queue {name}: a newer release of groupjobs made its keys."
     elif told is None:
         yield f"Queue {name}: Redis runs no script."
+    elif not facts.opened:
+        yield f"Queue {name}: no worker has served it yet."
     elif facts.state == "rebuild":
         yield f"Queue {name}: Redis lost its memory {duration(facts.rebuilding)} ago; it is being rebuilt."
     else:

@@ -18,7 +18,7 @@ PHRASES: Final = (
     _("Redis forgot that it is a suspect"), _("waits"), _("running without a lease"), _("its lease was healed"),
     _("its worker is dead"), _("leased under an older fence"), _("its worker is silent"), _("its worker lives"),
     _("its row is terminal or gone"), _("Redis lost its memory and is being rebuilt; call again"),
-    _("not published: Redis did not answer when it was enqueued"),
+    _("no worker has served the queue yet"), _("not published: Redis did not answer when it was enqueued"),
     # reasons of control
     _("no such run"), _("asked already"), _("retried already"), _("it has moved in between; look again"),
 )  # fmt: skip

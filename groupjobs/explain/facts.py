@@ -36,7 +36,8 @@ class QueueFacts:
 
     `state`: open, paused, rebuild, format (a newer release made its keys) or down. `workers` beat for this
     queue and do not shut down; `elsewhere` live and serve other queues, or none. `beats`: seconds since each
-    worker's last beat. Durations are in seconds. `overview` is what Redis answered, None when it did not.
+    worker's last beat. Durations are in seconds. `opened`: some worker has served it before.
+    `overview` is what Redis answered, None when it did not.
     """
 
     name: str
@@ -53,7 +54,13 @@ class QueueFacts:
     beats: Mapping[str, float] = field(default_factory=dict)
     pause: HoldFacts | None = None
     limited: bool = False
+    opened: bool = True
     overview: Overview | None = None
+
+    @property
+    def absent(self) -> bool:
+        """Whether nobody serves it: after Redis lost its memory, those who live have beaten again by now."""
+        return not self.workers and (not self.opened or self.state != "rebuild" or self.rebuilding > self.ttl / 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,13 +46,15 @@ def _look(queues: Iterable[str]) -> dict[str, Told]:
 def _facts(queue: str, told: Mapping[str, Told]) -> QueueFacts:
     settings = conf.current()
     options = settings.queues.get(queue)
+    row = ledger.group_row(queue, "")
     facts = QueueFacts(
         queue,
         "down",
         settings.worker_ttl,
         settings.unknown_job_grace,
         celery_queue=bell.celery_queue(queue),
-        pause=hold_of(ledger.group_row(queue, "")),
+        pause=hold_of(row),
+        opened=row is not None,
         limited=options is not None and options.rate is not None,
     )
     match told.get(queue):

@@ -10,7 +10,7 @@ from typing import Final
 from django.utils.translation import gettext as _
 
 from groupjobs.explain.ages import duration, seconds_between
-from groupjobs.explain.facts import QUIET, GroupFacts, HoldFacts, RunFacts, State
+from groupjobs.explain.facts import QUIET, GroupFacts, HoldFacts, QueueFacts, RunFacts, State
 from groupjobs.explain.reasons import reason_text
 from groupjobs.lifecycle import READY
 
@@ -44,7 +44,7 @@ def _unreachable(facts: GroupFacts) -> State | None:
 
 
 def _rebuilding(facts: GroupFacts) -> State | None:
-    if facts.queue.state != "rebuild":
+    if facts.queue.state != "rebuild" or facts.queue.absent:
         return None
     told = {"age": duration(facts.queue.rebuilding), "ttl": duration(facts.queue.ttl)}
     reason = _("Redis lost its memory %(age)s ago; the queue is rebuilt from rows, which takes up to %(ttl)s") % told
@@ -83,6 +83,11 @@ def _stopped(facts: GroupFacts, hold: HoldFacts, word: str, text: str, mend: str
     if facts.head is not None and facts.head.place == "leased" and not facts.head.ghost:
         text = _("%(held)s; #%(run)s still runs to its end") % {"held": text, "run": facts.head.id}
     return State(word, text, since=hold.since, mend=mend)
+
+
+def _absent(facts: GroupFacts) -> State | None:
+    """Redis lost its memory, or never had any, and nobody is there to rebuild the queue."""
+    return _unserved(facts.queue) if facts.queue.state == "rebuild" and facts.head is not None else None
 
 
 def _leased(facts: GroupFacts) -> State | None:
@@ -182,16 +187,20 @@ def _served(facts: GroupFacts) -> State | None:
     if not facts.ready and not overdue:
         return None
     queue = facts.queue
-    if not queue.workers and queue.elsewhere:
-        told = {"count": queue.elsewhere, "queue": queue.name, "celery": queue.celery_queue}
-        reason = _("%(count)s workers run, but none of them serves the queue %(queue)s (Celery queue %(celery)s)")
-        return State("unserved", reason % told, mend="start_worker")
     if not queue.workers:
-        return State("no_worker", _("no worker runs"), mend="start_worker")
+        return _unserved(queue)
     told = {"ready": queue.ready, "consumers": queue.consumers}
     return State(
         "waiting", _("waits for a free worker: %(ready)s groups are ready, %(consumers)s consumers serve") % told
     )
+
+
+def _unserved(queue: QueueFacts) -> State:
+    if not queue.elsewhere:
+        return State("no_worker", _("no worker runs"), mend="start_worker")
+    told = {"count": queue.elsewhere, "queue": queue.name, "celery": queue.celery_queue}
+    reason = _("%(count)s workers run, but none of them serves the queue %(queue)s (Celery queue %(celery)s)")
+    return State("unserved", reason % told, mend="start_worker")
 
 
 def _behind(facts: GroupFacts) -> State | None:
@@ -203,5 +212,5 @@ def _behind(facts: GroupFacts) -> State | None:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    _unreachable, _rebuilding, _ended, _held, _leased, _unlinked, _timed, _served, _behind,
+    _unreachable, _rebuilding, _ended, _held, _absent, _leased, _unlinked, _timed, _served, _behind,
 )  # fmt: skip

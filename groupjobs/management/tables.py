@@ -64,6 +64,8 @@ def _state(found: Summary) -> str:
         return _("Redis does not answer: %s") % facts.problem
     if facts.pause is not None:
         return ": ".join(filter(None, (_("the queue is paused"), facts.pause.by, facts.pause.reason)))
+    if facts.state == "rebuild" and facts.absent:
+        return _("nobody serves it")
     if facts.state == "rebuild":
         return _("Redis lost its memory; the queue is being rebuilt from rows.")
     return facts.state

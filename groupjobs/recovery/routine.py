@@ -14,6 +14,8 @@ from groupjobs.signals import queue_recovered
 from groupjobs.store import Store, store_for
 
 PAGE: Final = 500
+LOST: Final = "Redis lost its memory and is being rebuilt; call again"
+NEW: Final = "no worker has served the queue yet"
 PAUSE: Final = 0.25  # seconds between two looks at a silent worker or a rebuild
 
 
@@ -41,7 +43,7 @@ def _recover_queue(queue: str, scope: Scope, report: Report, hooks: float) -> No
     store, before = store_for(queue), dict(report.counts)
     if not _open(store, queue, scope, report.dry_run):
         report.count("refused")
-        report.detail(0, "", queue, "refused", "Redis lost its memory and is being rebuilt; call again")
+        report.detail(0, "", queue, "refused", LOST if ledger.was_opened(queue) else NEW)
         return
     _first_pass(Judge(store, queue, scope, report), queue, scope)
     if scope.runs is None and not report.go_on:

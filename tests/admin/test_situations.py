@@ -103,6 +103,13 @@ def test_no_worker_runs(boss: Client, make_run: MakeRun, store: Store) -> None:
     assert state().word == "waiting"
 
 
+def test_no_worker_has_run_yet(boss: Client, make_run: MakeRun) -> None:
+    """Nobody has opened the queue, and Redis has lost nothing."""
+    publish([make_run()])
+    named(boss, "no_worker", "no worker runs")
+    assert "Redis lost its memory" not in shown(boss)
+
+
 def test_workers_serve_other_celery_queues(boss: Client, make_run: MakeRun) -> None:
     queues = {"default": {}, "mail": {"celery_queue": "post"}}
     with override_settings(GROUPJOBS={"REDIS": "groupjobs", "QUEUES": queues}):

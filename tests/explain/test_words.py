@@ -156,6 +156,13 @@ CASES = [
         "start_worker",
     ),
     ("waiting", facts(ready=True), "waits for a free worker: 3 groups are ready, 1 consumers serve", ""),
+    (
+        "no_worker",
+        facts({"state": "rebuild", "workers": 0, "opened": False}, head=RUNNING),
+        "no worker runs",
+        "start_worker",
+    ),
+    ("no_worker", facts({"state": "rebuild", "workers": 0, "rebuilding": 8.0}), "no worker runs", "start_worker"),
     ("behind", facts(held=2), "2 runs of the group are with workers, which is its limit", ""),
     ("stuck", facts(held=1, strays=1), "Redis holds a place for a run that nobody has", "recover"),
     ("stuck", facts(), "in line, but neither ready nor waiting for anything", "recover"),

@@ -204,6 +204,10 @@ def test_a_ready_group_tells_how_long_it_waits(store: Store) -> None:
     JobRun.objects.update(enqueued_at=timezone.now() - timedelta(hours=1))
 
 
+def test_a_queue_that_nobody_has_served_yet(transactional_db: None) -> None:
+    assert probe()[1]["problems"] == ["Queue default: no worker has served it yet."]
+
+
 def test_only_questions_are_answered(served: Store) -> None:
     with override_settings(ROOT_URLCONF=__name__):
         assert Client().post("/jobs/health/").status_code == 405

@@ -61,7 +61,7 @@ class Command(BaseCommand):
     def _recover(self, scope: Scope, dry_run: bool) -> Report:
         try:
             report = recover(scope, dry_run)
-            if dry_run and report.counts["refused"] == 0:
+            if dry_run:
                 add_causes(report, scope.queue, scope.group)
             return report
         except UNREACHABLE as error:
