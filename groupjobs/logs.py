@@ -43,9 +43,13 @@ def connect() -> None:
 
 def _receiver(level: int, text: str) -> Callable[..., None]:
     def write(**told: Any) -> None:
-        if telling.runs_log.isEnabledFor(level):
-            facts = facts_of(told)
-            telling.runs_log.log(level, text, facts, exc_info=told.get("exception"), extra=facts)
+        if not telling.runs_log.isEnabledFor(level):
+            return
+        facts, error = facts_of(told), told.get("exception")
+        try:
+            telling.runs_log.log(level, text, facts, exc_info=error, extra=facts)
+        except Exception:  # of an exception at which nobody can look
+            telling.runs_log.log(level, f"{text}: {type(error).__qualname__}", facts, extra=facts)
 
     return write
 

@@ -20,7 +20,7 @@ from django.test import Client
 from django.test.utils import override_settings
 from django.utils import timezone
 
-from groupjobs import control
+from groupjobs import control, ledger
 from groupjobs.explain import State, explain, facts_of
 from groupjobs.models import JobAttempt, JobProgress, JobRun
 from groupjobs.moves import publish
@@ -209,6 +209,7 @@ def test_redis_lost_its_memory(
     boss: Client, make_run: MakeRun, store: Store, reserve: Reserve, valkey: EmbeddedValkey
 ) -> None:
     reserve(make_run())
+    ledger.mark_opened("default")
     valkey.flush()
     reason = r"Redis lost its memory [\d.]+ s ago; the queue is rebuilt from rows, which takes up to 5 s"
     assert re.fullmatch(reason, told("rebuilding", recovery="Redis lost its memory and is being rebuilt"))
