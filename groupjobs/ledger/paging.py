@@ -45,7 +45,7 @@ def running_page(queue: str, after: int, limit: int) -> list[JobRun]:
 
 def running_with(queue: str, consumer: str) -> list[JobRun]:
     """The RUNNING runs of a queue whose rows name this consumer."""
-    return _live(queue, 0, LARGEST_BATCH, status=RUNNING, consumer=consumer)
+    return _page(conditions.running(_rows(queue)).filter(consumer=consumer), LARGEST_BATCH)
 
 
 def unpublished_page(queue: str, after: int, limit: int) -> list[JobRun]:
