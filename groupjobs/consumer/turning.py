@@ -64,6 +64,6 @@ def _lose(row: Seen, admission: Admission) -> None:
     with ledger.one_commit():
         lost = ledger.transit("lose", row.id, RUNNING, row.fence, suspect=True, lost=admission.counted)
         if lost:
-            ledger.record([Attempt.lost(row, row.fence)] if admission.counted else [])
+            ledger.record([Attempt.lost(row, row.fence)])
     if lost:
         moves.tell_lost(row, admission.counted)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db.models.functions import Now
@@ -31,18 +32,22 @@ class Attempt:
         return cls(row.id, fence, "lost", row.life, message=message, worker=row.worker)
 
 
-def record(attempts: Sequence[Attempt]) -> None:
-    """Insert attempts; one that is already there stays as it is."""
-    from groupjobs.models import JobAttempt, JobRun
+def started_at(attempts: Sequence[Attempt]) -> dict[int, datetime | None]:
+    """When the last attempt of each of these runs began, as their rows say now."""
+    from groupjobs.models import JobRun
+
+    rows = JobRun.objects.using(alias()).filter(id__in=[attempt.run for attempt in attempts])
+    return dict(rows.values_list("id", "last_attempted_at")) if attempts else {}
+
+
+def record(attempts: Sequence[Attempt], started: Mapping[int, datetime | None] | None = None) -> None:
+    """Insert attempts; one that is already there stays as it is. `started`: what `started_at` said before."""
+    from groupjobs.models import JobAttempt
 
     if not attempts:
         return
-    started = dict(
-        JobRun.objects.using(alias())
-        .filter(id__in=[attempt.run for attempt in attempts])
-        .values_list("id", "last_attempted_at")
-    )
-    rows = [JobAttempt(started_at=started.get(a.run), finished_at=Now(), **_columns(a)) for a in attempts]
+    began = started_at(attempts) if started is None else started
+    rows = [JobAttempt(started_at=began.get(a.run), finished_at=Now(), **_columns(a)) for a in attempts]
     JobAttempt.objects.using(alias()).bulk_create(rows, ignore_conflicts=True)
 
 

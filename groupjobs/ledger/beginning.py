@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from groupjobs.ledger import sql
-from groupjobs.ledger.attempts import Attempt, record
+from groupjobs.ledger.attempts import Attempt, record, started_at
 from groupjobs.ledger.database import alias, connection, one_commit
 from groupjobs.lifecycle import Seen
 
@@ -27,7 +27,8 @@ _COLUMNS: sql.Columns = (
 class Beginning:
     """One run to begin: its row as it was seen, the fence and hint of its reservation, and who serves it.
 
-    `counted`: the row's older attempt was lost alone, which this same UPDATE counts.
+    `lost`: the row's older attempt ended as a ghost, which is logged with it; `counted`: that costs a loss,
+    which this same UPDATE counts.
     """
 
     row: Seen
@@ -60,13 +61,14 @@ def begin(beginnings: Sequence[Beginning]) -> set[int]:
     """
     if not beginnings:
         return set()
-    lost = [Attempt.lost(b.row, b.row.fence) for b in beginnings if b.counted]
+    lost = [Attempt.lost(b.row, b.row.fence) for b in beginnings if b.lost]
     keyed = any(b.row.keyed for b in beginnings)
     if not lost and not keyed:
         return _begin(beginnings)
     with one_commit():
+        started = started_at(lost)
         begun = _begin(_unlocked(beginnings) if keyed else beginnings)
-        record([attempt for attempt in lost if attempt.run in begun])
+        record([attempt for attempt in lost if attempt.run in begun], started)
     return begun
 
 

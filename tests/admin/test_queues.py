@@ -69,6 +69,18 @@ def test_a_silent_worker_is_marked(boss: Client, make_run: MakeRun, store: Store
     assert "no worker runs" in text
 
 
+def test_e4_a_worker_that_beats_and_serves_nobody_shows_how_long(
+    boss: Client, make_run: MakeRun, store: Store, reserve: Reserve
+) -> None:
+    run = make_run()
+    reserve(run)
+    assert "10 min ago" not in page(boss)
+    store.client.hincrby(f"{store.base}:stats", f"served {run.worker}", -600_000)
+    text = page(boss)
+    assert "10 min ago" in text
+    assert "silent</span>" not in text
+
+
 def test_redis_down(boss: Client, make_run: MakeRun, valkey: EmbeddedValkey) -> None:
     make_run()
     valkey.kill()

@@ -164,7 +164,7 @@ def test_d1_died_between_begin_and_settle_alone(death: Death, store: Store, jour
     assert counted(second) == (1, 0, 0)
     assert attempts(row(first)) == [(lost.fence, "lost")]
     [log] = row(first).attempt_log.all()
-    assert log.worker == worker
+    assert (log.worker, log.started_at) == (worker, lost.last_attempted_at)
     assert traces(store) == []
 
 
@@ -179,6 +179,7 @@ def test_died_between_begin_and_settle_in_a_batch(
     lost = [run for run in runs if row(run).status == "RUNNING"]
     assert lost
     assert {row(run).alone for run in lost} == {False}
+    logs = [(row(run).fence, "lost", row(run).last_attempted_at) for run in lost]
     death(worker)
     JobRun.objects.filter(pk__in=[pk_of(run) for run in lost]).update(
         job=jobs.tells_company.job_name, kwargs={"label": "alone"}
@@ -186,6 +187,7 @@ def test_died_between_begin_and_settle_in_a_batch(
     drain()
     assert [(row(run).result or [None])[0] for run in lost] == [True] * len(lost)
     assert [counted(run) for run in lost] == [(1, 0, 0)] * len(lost)
+    assert [row(run).attempt_log.values_list("fence", "outcome", "started_at").get() for run in lost] == logs
     assert traces(store) == []
 
 

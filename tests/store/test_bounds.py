@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ import redis
 from groupjobs.store import Consumer, Lease, Outcome, Publication, Store
 from groupjobs.store.replies import BadArgument, NewerFormat
 from groupjobs.store.scripts import VERBS, source
-from tests.store.acting import ONE, TWO, Acting, all_, drain, publish
+from tests.store.acting import ONE, TWO, Acting, drain, publish
 from tests.store.travel import Timed
 
 CONSTANT = {"epoch", "clock", "fence", "stats", "bells", "ended", "workers"}
@@ -172,23 +171,6 @@ def test_a_lease_whose_consumer_redis_does_not_know_is_mended(scripts: Timed) ->
     assert scripts.snapshot([(1, "a")]).entries[1].ghost
     assert scripts.reap(group="a").healed == 1
     assert drain(scripts, TWO) == [1, 2]
-
-
-def test_f6_ten_thousand_due_at_once_are_served_at_full_speed(real: Store) -> None:
-    real.enqueue([Publication(run, f"g{run % 100}", due_ms=1, yields=True) for run in range(1, 1001)])
-    real.enqueue([Publication(run, f"g{run}", delay_ms=1, yields=True) for run in range(1001, 2001)])
-    deadline = time.monotonic() + 5
-    while real.tick("w", 0).wait_ms not in (0, None) and time.monotonic() < deadline:
-        pass
-    told: list[Outcome] = []
-    number = calls = served = 0
-    while served < 2000:
-        number, calls = number + 1, calls + 1
-        reply = real.step(ONE, number, 64, told)
-        told = all_("done", reply.reservations)
-        served += len(told)
-        assert calls < 60
-    assert calls <= 40
 
 
 def test_every_script_says_what_it_does() -> None:

@@ -99,6 +99,16 @@ def test_b8_a_jump_of_time_robs_nobody(store: Side, seconds: int) -> None:
     assert store.beat(ONE.worker, 1, {ONE.nonce: 1}).alive
 
 
+@pytest.mark.parametrize("seconds", [3600, -3600])
+def test_b8_nobody_hides_behind_a_jump_of_time(store: Side, seconds: int) -> None:
+    publish(store, "a", 1)
+    Acting(store).step(1)
+    store.now += seconds * 1000
+    store.ping()
+    store.pass_time(61)
+    assert Acting(store, TWO).step(1).reservations[0].run == 1
+
+
 def test_listed_executions_come_back_after_a_flush_but_not_ended_ones(make_store: MakeStore) -> None:
     store = make_store()
     Acting(store).step(64)

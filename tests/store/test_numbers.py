@@ -173,3 +173,11 @@ def test_a_lease_of_an_unknown_owner_is_healed(store: Side) -> None:
     store.step(ONE, 2, 0, [Outcome(1, mine.fence, "owner", fence_to=5, owner="gone", owner_worker="w9")])
     (again,) = Acting(store, TWO).step(64).reservations
     assert (again.healed, again.alone) == (5, True)
+
+
+def test_a_bell_is_answered_by_the_first_step_of_a_consumer_that_its_watchdog_listed_before(store: Side) -> None:
+    store.beat(ONE.worker, 4, {})
+    assert store.enqueue([Publication(1, "a")]).bells == 1
+    store.beat(ONE.worker, 4, {ONE.nonce: ONE.pid})
+    Acting(store).step(1)
+    assert store.enqueue([Publication(2, "b"), Publication(3, "c")]).bells == 1, "none is on its way any more"

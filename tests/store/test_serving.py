@@ -170,3 +170,13 @@ def test_blocked_groups_cost_a_step_nothing(store: Side) -> None:
         publish(store, f"held{number}", number + 1)
     publish(store, "a", 99)
     assert runs(Acting(store).step(1)) == [99]
+
+
+def test_e4_a_worker_that_beats_and_serves_nobody_shows_how_long(store: Side) -> None:
+    publish(store, "a", 1)
+    Acting(store).step(1)
+    for _ in range(3):
+        store.pass_time(20)
+        store.beat(ONE.worker, 1, {})
+    [worker] = [seen for seen in store.overview().workers if seen.worker == ONE.worker]
+    assert (worker.beat_age_ms, worker.served_age_ms) == (0, 60_000)
