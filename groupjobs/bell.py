@@ -13,7 +13,7 @@ import threading
 from typing import Any, Final
 
 from groupjobs import conf
-from groupjobs.outage import Outage
+from groupjobs.outage import PAUSE, Outage
 
 logger = logging.getLogger("groupjobs")
 
@@ -21,6 +21,7 @@ CONSUME: Final = "groupjobs.consume"
 SWEEP: Final = "groupjobs.sweep"
 MOST: Final = 100  # messages of a kind that wait; further ones say nothing new
 IDLE: Final = 10.0  # seconds without a message after which the connection is closed
+SOONER: Final = PAUSE - 2.0  # seconds by which a worker's tick tries a broker that failed before others do
 FAREWELL: Final = 0.5  # seconds that the end of the interpreter waits for what is queued
 SILENCE: Final = 1.0  # seconds that a broker may take to answer
 TRANSPORT: Final = {
@@ -61,9 +62,14 @@ def ring(queue: str, count: int = 1) -> None:
 def ring_self(queue: str, direct: str) -> None:
     """Ask for one consumer through a worker's own Celery queue, which no other worker holds back.
 
-    With '' the bell goes where the queue's others go.
+    With '' the bell goes where the queue's others go. This is what finds out that the broker is back.
     """
-    _send((CONSUME, (queue,), direct), 1)
+    _send((CONSUME, (queue,), direct), 1, SOONER)
+
+
+def unheard() -> bool:
+    """Whether the broker is known to be down or silent, so that no bell of this process is heard."""
+    return _ringer().outage.on
 
 
 def sweep(queue: str, kind: str, direct: str = "") -> None:
@@ -77,11 +83,11 @@ def mute(quiet: bool) -> None:
     _muted = quiet
 
 
-def _send(message: Message, count: int) -> None:
+def _send(message: Message, count: int, sooner: float = 0.0) -> None:
     if _muted:
         return
     try:
-        _ringer().put(message, count)
+        _ringer().put(message, count, sooner)
     except Exception:  # a bell may be lost, its caller must not fail
         logger.exception("No bell is rung: the thread that sends it cannot start.")
 
@@ -98,9 +104,9 @@ class Ringer:
         self._connection: Any = None
         self._producer: Any = None
 
-    def put(self, message: Message, count: int) -> None:
+    def put(self, message: Message, count: int, sooner: float = 0.0) -> None:
         """Queue a message; dropped while the broker is known to be down."""
-        if count <= 0 or self.outage.skip():
+        if count <= 0 or self.outage.skip(sooner):
             return
         with self._changed:
             if self._thread is None:
@@ -120,7 +126,7 @@ class Ringer:
             try:
                 if not waiting:
                     self._close()
-                elif not self.outage.skip():
+                elif not self.outage.skip(SOONER):
                     self._publish(waiting)
             except Exception as error:
                 self.outage.failed(error, "no bell is rung for a while; a tick of any worker rings when it is back")

@@ -22,9 +22,14 @@ class Outage:
         self._since: float | None = None
         self._until = 0.0
 
-    def skip(self) -> bool:
-        """Whether to leave the server alone for now: it failed less than `pause` seconds ago."""
-        return time.monotonic() < self._until
+    @property
+    def on(self) -> bool:
+        """Whether the server failed and has not answered since."""
+        return self._since is not None
+
+    def skip(self, sooner: float = 0.0) -> bool:
+        """Whether to leave the server alone for now: it failed less than `pause` (less `sooner`) seconds ago."""
+        return time.monotonic() < self._until - sooner
 
     def failed(self, error: BaseException, consequence: str) -> None:
         """The server failed; `consequence` says what happens instead. Logged once an outage, before `skip` is true."""

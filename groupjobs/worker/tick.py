@@ -61,8 +61,8 @@ class QueueTick:
         self._worker = worker
         self._answered = 0
         self._sweeps = Sweeps(conf.current().sweep_interval)
-        self._self_due = 0.0
-        self._self_pause = SELF_PAUSE[0]
+        self._self_rung = 0.0
+        self._self_pause = 0.0
 
     def look(self, free: int, usual: float) -> bool:
         """One tick, True; raises what the Redis client raises. `usual`: seconds until the next if nothing is due."""
@@ -90,17 +90,23 @@ class QueueTick:
 
     def _ring(self, reply: TickReply, free: int) -> None:
         bells, answered = reply.bells, self._worker.answered()
-        if answered != self._answered:
-            self._answered, self._self_due, self._self_pause = answered, 0.0, SELF_PAUSE[0]
-        if not reply.unserved or free <= 0:
-            self._self_due, self._self_pause = 0.0, SELF_PAUSE[0]
-        elif time.monotonic() >= self._self_due:
-            self._self_due = time.monotonic() + self._self_pause
-            self._self_pause = min(2 * self._self_pause, SELF_PAUSE[1])
+        if answered != self._answered or not reply.unserved or free <= 0:
+            self._answered, self._self_pause = answered, 0.0
+        if reply.unserved and free > 0 and self._self_due():
             bell.ring_self(self.queue, self._worker.direct)
             bells -= 1
         if bells > 0:
             bell.ring(self.queue, bells)
+
+    def _self_due(self) -> bool:
+        """Whether to ring for ourselves now. A bell that no broker takes is no reason to wait longer."""
+        first, longest = SELF_PAUSE
+        if bell.unheard():
+            self._self_pause = min(self._self_pause, first)
+        if time.monotonic() < self._self_rung + self._self_pause:
+            return False
+        self._self_rung, self._self_pause = time.monotonic(), min(max(first, 2 * self._self_pause), longest)
+        return True
 
 
 class Ticker(threading.Thread):

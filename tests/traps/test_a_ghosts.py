@@ -140,6 +140,7 @@ def test_a5_recover_ghosts_names_what_is_broken_and_the_group_moves_on(
     runs = two()
     leak(store, runs)
     report = recover_ghosts()
+    assert found(report)
     named = {line["run"] for line in report["details"]} | {line["group"] for line in report["details"]}
     assert pk_of(runs[0]) in named
     assert "g" in named
