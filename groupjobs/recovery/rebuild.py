@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from groupjobs.models import JobRun
 
 PAGE: Final = 500
+DUTY: Final = "rebuild"
+ABSENT: Final = 1.0  # seconds after which one that publishes and says nothing is no longer waited for
 
 
 def rebuild(queue: str) -> bool:
@@ -20,7 +22,7 @@ def rebuild(queue: str) -> bool:
 
     It takes one whole TTL of the queue's own clock, so that every living worker has told what it
     holds; call again until then. A queue that was never opened, as its rows know, has nobody who could
-    hold anything, and opens at once. Safe from many processes at once.
+    hold anything, and opens at once. Safe from many processes at once: one of them publishes the rows.
     """
     store = store_for(queue)
     told = store.snapshot([])
@@ -36,10 +38,21 @@ def _rebuild(store: Store, queue: str, epoch: str, age_ms: int) -> bool:
     _restore(store, queue, epoch)
     if age_ms < conf.current().worker_ttl * 1000 and ledger.was_opened(queue):
         return False
+    if not store.turn(DUTY, ABSENT):
+        return False
+    try:
+        return _publish(store, queue, epoch)
+    finally:
+        store.end_turn(DUTY)
+
+
+def _publish(store: Store, queue: str, epoch: str) -> bool:
     ledger.mark_opened(queue)
     for page in _pages(lambda after: ledger.running_page(queue, after, PAGE)):
+        store.keep_turn(DUTY, ABSENT)
         _settle_the_lost(store, page)
     for page in _pages(lambda after: ledger.live_page(queue, after, PAGE)):
+        store.keep_turn(DUTY, ABSENT)
         waiting = [run for run in page if run.status == lifecycle.READY]
         store.enqueue([moves.publication(run) for run in waiting], epoch=epoch)
         ledger.flag_unpublished([run.pk for run in waiting if run.unpublished], False)

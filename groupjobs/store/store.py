@@ -192,6 +192,14 @@ class Store:
             pipeline.hincrby(f"{self.base}:stats", name, number)
         pipeline.execute()
 
+    def keep_turn(self, name: str, seconds: float) -> None:
+        """The process that does this duty is still at it."""
+        self.client.pexpire(f"{self.base}:turn:{name}", milliseconds(seconds))
+
+    def end_turn(self, name: str) -> None:
+        """The duty is done, or given up: the next may do it at once."""
+        self.client.delete(f"{self.base}:turn:{name}")
+
     def chunks(self, verb: str, first: tuple[Any, ...], items: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
         """One call per thousand items, each of which begins with a run."""
         for start in range(0, len(items), CHUNK):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from groupjobs import control, recovery
+from groupjobs import control, ledger, recovery
 from groupjobs.models import JobRun
 from groupjobs.recovery import COUNTS, Scope
 from groupjobs.store import Publication, Store
@@ -648,3 +648,24 @@ def test_two_rebuilds_at_once(short_ttl: None, store: Store, journal: Journal) -
     drain()
     assert labels(journal) == [str(n) for n in range(50)]
     assert (row(lost).losses, row(lost).attempts) == (1, 2)
+
+
+def test_one_process_publishes_in_a_rebuild_and_another_does_when_it_has_died(
+    short_ttl: None, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.note.enqueue_many([{"label": str(n)} for n in range(5)])
+    others, read = [], ledger.live_page
+
+    def page(*args: Any, **kwargs: Any) -> list[JobRun]:
+        if not others:
+            others.append(True)
+            others[0] = recovery.rebuild(QUEUE)
+        return read(*args, **kwargs)
+
+    monkeypatch.setattr(ledger, "live_page", page)
+    store.client.flushall()
+    wait_until(lambda: recovery.rebuild(QUEUE))
+    assert others == [False]
+    store.client.flushall()
+    assert store.turn("rebuild", 1.5), "this one dies now"
+    wait_until(lambda: recovery.rebuild(QUEUE))
