@@ -6,10 +6,8 @@ import atexit
 import importlib.util
 import os
 import secrets
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,9 +18,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from project import child
+from project import child, folders
 
-LONGEST_SOCKET_PATH = 100  # the system's limit is 108 on Linux, 104 on macOS
 START_TIMEOUT = 30.0
 STOP_TIMEOUT = 10.0
 
@@ -37,15 +34,6 @@ def package_folder(package: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise NotStarted(f"the package {package} is not installed: pip install {package.replace('_', '-')}")
     return Path(next(iter(spec.submodule_search_locations)))
-
-
-def short_folder(prefix: str) -> Path:
-    """A new private folder directly under the system's temporary folder, short enough for a socket in it."""
-    folder = Path(tempfile.mkdtemp(prefix=prefix))
-    if len(str(folder)) <= LONGEST_SOCKET_PATH - len("/valkey.sock"):
-        return folder
-    folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
 
 
 def valkey_binary() -> Path:
@@ -68,7 +56,7 @@ class EmbeddedValkey:
     def __init__(self, options: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
         self.password = secrets.token_hex(16)
         self._borrowed = folder is not None
-        self.folder = folder or short_folder("groupjobs-valkey-")
+        self.folder = folder or folders.short_folder("groupjobs-valkey-")
         self.socket = self.folder / "valkey.sock"
         self.log = self.folder / "valkey.log"
         self.options = {
@@ -150,7 +138,7 @@ class EmbeddedValkey:
         """End it and remove its folder. May be called twice."""
         self._end(signal.SIGTERM)
         if not self._borrowed:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            folders.remove(self.folder)
         atexit.unregister(self._at_exit)
 
     def __enter__(self) -> Self:

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from project import child
-from project.embedded import NotStarted, end, package_folder, short_folder
+from project import child, folders
+from project.embedded import NotStarted, end, package_folder
 
 UNPRIVILEGED = "nobody"
 START_TIMEOUT = 60.0
@@ -38,7 +38,7 @@ class EmbeddedPostgres:
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self.options = {**OPTIONS, **(options or {})}
         self.user = UNPRIVILEGED if os.geteuid() == 0 else None
-        self.folder = short_folder("groupjobs-postgres-")
+        self.folder = folders.short_folder("groupjobs-postgres-")
         self.data = self.folder / "data"
         self.log = self.folder / "postgres.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -84,7 +84,7 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         """End it and remove its folder. May be called twice."""
         self._end(signal.SIGQUIT)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        folders.remove(self.folder)
         atexit.unregister(self._at_exit)
 
     def __enter__(self) -> Self:

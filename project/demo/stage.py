@@ -8,10 +8,8 @@ import re
 import secrets
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -23,6 +21,7 @@ from groupjobs import conf
 from groupjobs.models import JobRun
 from groupjobs.store import Store
 from groupjobs.store.keys import line_name
+from project import folders
 from project.demo.browser import Browser
 from project.demo.desk import Desk
 from project.demo.failure import DemoFailed
@@ -60,7 +59,8 @@ class Stage:
         with ExitStack() as stack:
             stack.callback(connections.close_all)
             self._stack = stack
-            self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="logbook-")))
+            self._folder = folders.short_folder("logbook-")
+            stack.callback(folders.remove, self._folder)
             self.desk = Desk(self._folder)
             if self._open_desk:
                 self._env["DEMO_DESK"] = str(self._folder)

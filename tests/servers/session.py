@@ -8,13 +8,13 @@ DATABASE_URL; tests only use the test database that Django makes beside it.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
-from project.embedded import EmbeddedValkey, short_folder
+from project import folders
+from project.embedded import EmbeddedValkey
 from project.embedded_postgres import EmbeddedPostgres
 from tests.servers import mariadb
 
@@ -50,7 +50,7 @@ class Servers:
         if self.postgres is not None:
             self.postgres.stop()
         if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            folders.remove(self.folder)
 
     def _database(self, leg: str) -> str:
         if leg == "sqlite":
@@ -63,7 +63,7 @@ class Servers:
         raise pytest.UsageError(f"{LEG} must be one of {', '.join(LEGS)}, not {leg!r}")
 
     def _sqlite(self) -> str:
-        self.folder = short_folder("groupjobs-sqlite-")
+        self.folder = folders.short_folder("groupjobs-sqlite-")
         return f"sqlite:///{self.folder / 'db.sqlite3'}"
 
 
