@@ -654,7 +654,8 @@ def test_one_process_publishes_in_a_rebuild_and_another_does_when_it_has_died(
     short_ttl: None, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs.note.enqueue_many([{"label": str(n)} for n in range(5)])
-    others, read = [], ledger.live_page
+    others: list[bool] = []
+    read = ledger.live_page
 
     def page(*args: Any, **kwargs: Any) -> list[JobRun]:
         if not others:
