@@ -91,6 +91,22 @@ def test_an_attempt_without_an_end_lives_until_its_kill() -> None:
     assert "overlaps" in kinds(retried(), kills=[Kill(CHILD, MAIN, "child", 1.1)])
 
 
+def test_process_ids_come_back() -> None:
+    first = Kill(CHILD, MAIN, "child", 0.7)
+    assert kinds(retried(), kills=[first, Kill(CHILD, 999, "watchdog", 1.1)]) == set()
+    assert kinds(retried(), kills=[first, Kill(CHILD, MAIN, "child", 1.1)]) == set()
+
+
+def test_a_run_that_yields_has_had_its_turn_also_when_it_may_be_a_zombie() -> None:
+    history = good()
+    yielding = replace(history.intents[0], yields=True)
+    tries = [Attempt(1, 10, "a", OTHER, 200, 1.0, 1.1, FAIL), Attempt(1, 11, "a", CHILD, MAIN, 3.0, 3.5, OK)]
+    parts: dict[str, Any] = {"attempts": [*tries, history.attempts[1]], "stops": [Stop(999, 200, "watchdog", 0.5, 2.9)]}
+    changes = [change(1, "READY", "RUNNING", 10), change(1, "RUNNING", "READY", 10), *ended(1, 11, 10), *ended(2, 12)]
+    assert kinds(history, intents=[yielding, history.intents[1]], changes=changes, **parts) == set()
+    assert "out_of_order" in kinds(history, changes=changes, **parts)
+
+
 def test_a_stopped_process_is_a_zombie() -> None:
     history = retried()
     woken = Attempt(1, 10, "a", CHILD, MAIN, 0.5, 4.1, OK)

@@ -12,7 +12,7 @@ from tests.chaos.faults import Trouble
 from tests.chaos.history import History
 from tests.chaos.plan import Plan
 
-UNMOVED: Final = 45.0  # seconds without any run ending, after which those that live are stuck
+UNMOVED: Final = 90.0  # seconds without any run ending, after which those that live are stuck
 CLEAN: Final = 30.0  # seconds until Redis holds nothing of runs that ended
 
 

@@ -135,12 +135,16 @@ class History:
                 self._stops[stop.pid if stop.kind == "child" else stop.main].append(stop)
 
     def _until_death(self) -> list[Attempt]:
-        """An attempt without an end ran until its process was killed."""
-        killed = {kill.pid: kill.at for kill in self.kills}
-        return [
-            replace(attempt, last=max(attempt.last, killed.get(attempt.pid, 0.0))) if attempt.end is None else attempt
-            for attempt in self.attempts
-        ]
+        """An attempt without an end ran until its process was killed; process ids come back with other workers."""
+        killed: dict[tuple[int, int], list[float]] = defaultdict(list)
+        for kill in self.kills:
+            killed[kill.pid, kill.main].append(kill.at)
+        return [self._died(attempt, killed[attempt.pid, attempt.main]) for attempt in self.attempts]
+
+    @staticmethod
+    def _died(attempt: Attempt, kills: Sequence[float]) -> Attempt:
+        ends = [at for at in kills if at >= attempt.begin]
+        return replace(attempt, last=max(attempt.last, min(ends))) if ends and attempt.end is None else attempt
 
     def is_zombie(self, attempt: Attempt) -> bool:
         """Whether the attempt's process, or its worker, was stopped so long that others may have taken over."""

@@ -95,7 +95,7 @@ def _done(history: History, intent: Intent, attempts: Sequence[Attempt], real: S
     settled; another one also when an attempt ended well and its outcome was lost with its process.
     """
     if intent.yields:
-        return real[0].begin
+        return attempts[0].begin
     settled = history.settled_fence(attempts[0].run)
     if intent.expected == "ABANDONED":
         return real[-1].begin
