@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
