@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 import time
@@ -11,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from project import child
-from project.embedded import EmbeddedValkey, end, short_folder
+from project import child, folders
+from project.embedded import EmbeddedValkey, end
 from project.embedded_postgres import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,7 +35,7 @@ def wait(done: Callable[[], bool], what: str, pause: float = 0.02) -> float:
 @contextmanager
 def servers(database: str) -> Iterator[Path]:
     """Valkey and a database ("postgres" or "sqlite"), named in this process's environment."""
-    folder = short_folder("groupjobs-bench-")
+    folder = folders.short_folder("groupjobs-bench-")
     valkey = EmbeddedValkey().start()
     postgres = EmbeddedPostgres().start() if database == "postgres" else None
     os.environ["REDIS_URL"] = valkey.url
@@ -49,7 +48,7 @@ def servers(database: str) -> Iterator[Path]:
         valkey.stop()
         if postgres is not None:
             postgres.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        folders.remove(folder)
 
 
 @contextmanager
