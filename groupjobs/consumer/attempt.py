@@ -23,6 +23,7 @@ from groupjobs.consumer.batch import Item
 from groupjobs.consumer.leftovers import no_transaction_left
 from groupjobs.errors import Cancel, Hold, LeaseLost, Retry, SoftTimeLimit
 from groupjobs.ledger import Attempt, Settlement
+from groupjobs.lifecycle import RUNNING, SUCCEEDED
 
 logger = logging.getLogger("groupjobs")
 
@@ -32,6 +33,10 @@ LONGEST_TEXT: Final = 100_000  # characters of a message or traceback that a row
 
 class LateCommit(Exception):
     """The run's row is no longer under this attempt's fence: its handler's writes must not be committed."""
+
+
+class OwnRow(RuntimeError):
+    """An atomic handler has changed or deleted its run's own row, so that its outcome could not be written."""
 
 
 class BadResult(TypeError):
@@ -149,6 +154,8 @@ def _atomic(item: Item, call: Callable[[], Any]) -> Settlement:
             if ledger.settle([settled])[item.run].word != ledger.SETTLED:
                 raise LateCommit
     except LateCommit:
+        if ledger.read([item.run]).get(item.run) == (RUNNING, _fence(item)):
+            raise OwnRow("The handler changed the row of its own run.") from None
         raise
     except Exception:
         if settled is None or not _committed(item):
@@ -162,7 +169,7 @@ def _committed(item: Item) -> bool:
     """After an error at COMMIT its reply may be lost: the row tells. Terminal under my fence is done."""
     ledger.forget_connection()
     status, fence = ledger.read([item.run]).get(item.run, ("", 0))
-    return status == "SUCCEEDED" and fence == _fence(item)
+    return status == SUCCEEDED and fence == _fence(item)
 
 
 def burst(item: Item, error: BaseException) -> Settlement:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Final
 
 from django.db import DatabaseError, connections, transaction
 
 from groupjobs.consumer.gate import Gate
+
+UNFINISHED: Final = (1, 2, 3)  # libpq: active, in a transaction, in a failed one
 
 
 @contextmanager
@@ -36,12 +38,23 @@ def no_transaction_left(gate: Gate) -> Iterator[None]:
 
 
 def _open_transactions() -> dict[str, int]:
-    """Alias -> how deep this thread's connection is in `atomic` blocks; 0 where only autocommit is off."""
+    """Alias -> how deep this thread's connection is in `atomic` blocks; 0 where Django does not know of any."""
     return {
         found.alias: len(found.atomic_blocks)
         for found in connections.all(initialized_only=True)
-        if found.connection is not None and (found.in_atomic_block or not found.get_autocommit())
+        if found.connection is not None
+        and (found.in_atomic_block or not found.get_autocommit() or _begun_in_sql(found))
     }
+
+
+def _begun_in_sql(connection: Any) -> bool:
+    """What the driver knows of a transaction that was begun past Django; MariaDB's does not tell."""
+    with suppress(connection.Database.Error):  # it is closed
+        if connection.vendor == "postgresql":
+            return connection.connection.info.transaction_status in UNFINISHED
+        if connection.vendor == "sqlite":
+            return bool(connection.connection.in_transaction)
+    return False
 
 
 def _close_all_but(kept: Collection[str]) -> None:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from django.db import DatabaseError
+
 from groupjobs import ledger, moves
 from groupjobs.outage import Outage
 
@@ -30,7 +32,9 @@ class Patience:
 
     def database(self, call: Callable[[], T]) -> T:
         """Try until the database answers; each further try on a new connection."""
-        return self._insist(call, ledger.CONNECTION_ERRORS, database_outage, ledger.forget_connection)
+        return self._insist(
+            lambda: _on_a_clean_session(call), ledger.CONNECTION_ERRORS, database_outage, ledger.forget_connection
+        )
 
     def redis(self, call: Callable[[], T]) -> T:
         """Try until Redis answers."""
@@ -55,3 +59,16 @@ class Patience:
             before()
             time.sleep(pause)
             pause = min(2 * pause, LONGEST)
+
+
+def _on_a_clean_session(call: Callable[[], T]) -> T:
+    """A handler may have left its settings on the connection, such as another search path: once more on a new one."""
+    try:
+        return call()
+    except ledger.CONNECTION_ERRORS:
+        raise
+    except DatabaseError:
+        if ledger.connection().in_atomic_block:
+            raise
+        ledger.forget_connection()
+        return call()

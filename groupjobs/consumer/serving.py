@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from django.db import DatabaseError
+
 from groupjobs import bell, conf, ledger, moves, registry, reports, tracing
 from groupjobs.consumer import announcing
 from groupjobs.consumer.admission import decide
@@ -222,7 +224,7 @@ class Service:
         for item in items:
             item.progress = None
         if said:
-            with suppress(*ledger.CONNECTION_ERRORS):
+            with suppress(DatabaseError, *ledger.CONNECTION_ERRORS):
                 ledger.write_progress(said)
 
     def give_back(self, items: Sequence[Item], *, patient: bool = True) -> None:

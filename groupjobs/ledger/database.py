@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from django.db import InterfaceError, OperationalError, connections, transaction
+from django.db import InterfaceError, InternalError, OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from groupjobs import conf
 
-# A lost server, a deadlock, a serialization failure, a lock that timed out: worth another try of the whole
-# transaction. Anything else is one bad value.
-CONNECTION_ERRORS: Final = (OperationalError, InterfaceError)
+# A lost server, a deadlock, a serialization failure, a lock that timed out, a server that became read-only (which
+# PostgreSQL calls an internal error): worth another try of the whole transaction. Anything else is one bad value.
+CONNECTION_ERRORS: Final = (OperationalError, InterfaceError, InternalError)
 
 
 def alias() -> str:

@@ -324,6 +324,40 @@ def test_a_transaction_that_a_handler_leaves_open_is_a_failure_and_rolled_back(
     assert labels(journal).count("A") == 1
 
 
+BEGINS = {"postgresql": "begin", "sqlite": "begin"}
+SESSIONS = {
+    "postgresql": ["set search_path = pg_catalog", "set default_transaction_read_only = on"],
+    "sqlite": ["pragma query_only = on"],
+    "mysql": ["set session transaction read only", "use information_schema"],
+}
+
+
+@pytest.mark.skipif(connection.vendor not in BEGINS, reason="MariaDB's driver does not tell")
+def test_a_transaction_begun_in_sql_is_a_failure_too(store: Store, journal: Journal) -> None:
+    run = jobs.says_in_sql.enqueue(label="A", statement=BEGINS[connection.vendor])
+    drain()
+    assert statuses([run]) == ["FAILED"]
+    assert counted(run) == (1, 1, 0)
+    assert labels(journal) == ["A"]
+
+
+@pytest.mark.parametrize("statement", SESSIONS[connection.vendor])
+def test_what_a_handler_sets_on_its_session_costs_no_outcome(statement: str, store: Store, journal: Journal) -> None:
+    run = jobs.says_in_sql.enqueue(label="A", statement=statement)
+    drain()
+    assert statuses([run]) == ["SUCCEEDED"]
+    assert counted(run) == (1, 0, 0)
+    assert labels(journal) == ["A"]
+
+
+def test_an_atomic_handler_that_deletes_its_own_row_has_failed(store: Store, journal: Journal) -> None:
+    run = jobs.deletes_itself.using(atomic=True).enqueue(label="A")
+    drain()
+    assert statuses([run]) == ["FAILED"]
+    assert counted(run) == (1, 1, 0)
+    assert labels(journal) == ["A"]
+
+
 def test_a_handler_may_close_its_connections(store: Store, journal: Journal, batches: Batches) -> None:
     batches()
     runs = [jobs.closes_connections.enqueue(label="A"), jobs.note.enqueue(label="B")]

@@ -183,6 +183,12 @@ def leaves_open(label: str, how: str, fails: bool = False) -> None:
 
 
 @job
+def says_in_sql(label: str, statement: str) -> None:
+    say(label)
+    connection.cursor().execute(statement)
+
+
+@job
 def closes_connections(label: str) -> None:
     say(label)
     connections.close_all()
