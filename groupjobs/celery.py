@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -13,6 +14,8 @@ from groupjobs import bell
 from groupjobs.watchdog.processes import look
 from groupjobs.worker import identity
 from groupjobs.worker.crew import Crew
+
+logger = logging.getLogger("groupjobs")
 
 YEARS: Final = 10**8  # seconds: a limit of Celery's own would kill a consumer in the middle of a run
 PINNED: Final = {
@@ -56,9 +59,13 @@ def install(app: Any) -> None:
 
 def consume(queue: str) -> None:
     """Serve groups of a queue until none is ready."""
+    from groupjobs import conf
     from groupjobs.consumer import serve
     from groupjobs.worker.executions import Executions
 
+    if queue not in conf.current().queues:
+        logger.warning("A bell of the queue %r is not answered: GROUPJOBS['QUEUES'] has none in this worker.", queue)
+        return
     worker = identity.current(queue)
     serve(queue, worker, identity.stopping, Executions(queue, worker))
 

@@ -75,6 +75,10 @@ class Settings:
     metrics: bool = False
     tracing: bool = False
 
+    def queue(self, name: str) -> Queue:
+        """The settings of a queue; the defaults for one that rows name and the settings do not, or no more."""
+        return self.queues.get(name) or Queue(name)
+
 
 RETENTION: Final[Mapping[str, float | None]] = MappingProxyType(
     {SUCCEEDED: 7 * DAY, CANCELLED: 7 * DAY, FAILED: 90 * DAY, ABANDONED: None}

@@ -1,4 +1,7 @@
-"""What a person may ask of runs, groups and queues: guarded by the state that was seen, harmless when repeated."""
+"""What a person may ask of runs, groups and queues: guarded by the state that was seen, harmless when repeated.
+
+Runs are named by their ids. Refused (a ValueError), before anything is written, for what names no run, queue or group.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from groupjobs import conf, ledger, moves, registry
+from groupjobs.errors import Refused
 from groupjobs.lifecycle import LIVE, READY, RUNNING
+from groupjobs.policy import checked_ids, checked_key, checked_text, suggestion
 from groupjobs.signals import run_cancelled
 
 if TYPE_CHECKING:
@@ -30,8 +35,8 @@ class Report:
         return f"{len(self.changed)} changed, {len(self.skipped)} skipped{why}"
 
 
-def _each(runs: Iterable[int], act: Callable[[list[JobRun], Report], None]) -> Report:
-    report, ids = Report(), list(dict.fromkeys(runs))
+def _each(runs: Iterable[int | str], act: Callable[[list[JobRun], Report], None]) -> Report:
+    report, ids = Report(), checked_ids(runs)
     for start in range(0, len(ids), PAGE):
         page = ids[start : start + PAGE]
         found = ledger.find(page)
@@ -48,7 +53,7 @@ def _note(report: Report, run: JobRun, changed: bool, otherwise: str) -> bool:
     return changed
 
 
-def retry(runs: Iterable[int], by: str = "", as_new: bool = False) -> Report:
+def retry(runs: Iterable[int | str], by: str = "", as_new: bool = False) -> Report:
     """Give ended runs a new life in the same row: budgets start anew, history stays, late words are refused.
 
     `as_new`: new runs at the end of their lines instead, once for each old one; `changed` names the new ones.
@@ -59,7 +64,7 @@ def retry(runs: Iterable[int], by: str = "", as_new: bool = False) -> Report:
 
 
 def _by(what: str, who: str) -> str:
-    return f"{what} by {who}" if who else what
+    return f"{what} by {checked_text(who)}" if who else what
 
 
 def _retry(found: list[JobRun], report: Report, reason: str) -> None:
@@ -79,7 +84,7 @@ def _start_over(found: list[JobRun], report: Report) -> None:
     moves.publish(made)
 
 
-def cancel(runs: Iterable[int], by: str = "", force: bool = False) -> Report:
+def cancel(runs: Iterable[int | str], by: str = "", force: bool = False) -> Report:
     """Cancel runs: a waiting one at once; a running one is asked, its handler sees `context.cancelled`.
 
     `force`: the process that runs it is killed (prefork pool only) within a few seconds, also after it was
@@ -110,7 +115,7 @@ def _why_not(run: JobRun) -> str:
     return "asked already" if run.cancel_requested_at else "it has moved in between; look again"
 
 
-def reschedule(runs: Iterable[int], run_after: datetime | None) -> Report:
+def reschedule(runs: Iterable[int | str], run_after: datetime | None) -> Report:
     """Give waiting runs another time; None means at once. Until then their groups do not wait for them.
 
     Refused (a ValueError) for what is no time, or a naive one under USE_TZ.
@@ -126,18 +131,21 @@ def _reschedule(found: list[JobRun], report: Report, run_after: datetime | None)
 
 def skip_head(queue: str, group: str, by: str = "") -> Report:
     """Cancel the first run of a group's line, so that the next one is served."""
+    _check_place(queue, group)
     head = ledger.head_of(queue, group)
     return cancel([head.pk], by) if head is not None else Report()
 
 
 def hold(queue: str, group: str, reason: str = "", by: str = "") -> Report:
     """Stop a group until it is resumed; a run that executes goes on to its end. '' is the whole queue."""
-    return _group_report(moves.hold(queue, group, reason, by), "held already")
+    _check_place(queue, group)
+    return _group_report(moves.hold(queue, group, checked_text(reason), checked_text(by)), "held already")
 
 
 def resume(queue: str, group: str, by: str = "") -> Report:
     """Open a held group, or with '' the whole queue."""
-    return _group_report(moves.resume(queue, group, by), "not held")
+    _check_place(queue, group)
+    return _group_report(moves.resume(queue, group, checked_text(by)), "not held")
 
 
 def limit_group(
@@ -149,8 +157,21 @@ def limit_group(
     """
     if not group:
         raise ValueError("limit_group takes a group; limits of a whole queue belong into GROUPJOBS['QUEUES'].")
+    _check_place(queue, group)
     concurrency, rate = conf.checked_limits(concurrency, rate)
-    return _group_report(moves.limit(queue, group, concurrency, rate, by), "so already")
+    return _group_report(moves.limit(queue, group, concurrency, rate, checked_text(by)), "so already")
+
+
+def _check_place(queue: str, group: str) -> None:
+    """Refused unless there is such a queue, and the group is '' or could be one's."""
+    known = conf.current().queues
+    if queue not in known:
+        raise Refused(f"there is no queue {queue!r};{suggestion(queue, known)}", subject="queue")
+    if group != "":
+        try:
+            checked_key(group)
+        except ValueError as error:
+            raise Refused(f"group {error}", subject="group") from None
 
 
 def _group_report(changed: bool, otherwise: str) -> Report:

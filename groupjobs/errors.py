@@ -5,9 +5,10 @@ Interrupts derive from BaseException, so that an `except Exception` in a handler
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
+
+LONGEST: Final = 10 * 365.25 * 86400.0  # seconds of a pause
 
 
 class GroupJobsError(Exception):
@@ -62,7 +63,7 @@ class Retry(Interrupt):
 
     `after` is the pause in seconds or a timedelta, None for the job's own back-off. It counts as a
     failed attempt: when none is left, the run ends as FAILED. Raises ValueError for a pause that is
-    no number from 0.
+    no number from 0 to ten years.
     """
 
     def __init__(self, after: float | timedelta | None = None, reason: str = "") -> None:
@@ -95,6 +96,6 @@ class LeaseLost(Interrupt):
 
 def _seconds(after: float | timedelta) -> float:
     seconds: Any = after.total_seconds() if isinstance(after, timedelta) else after
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
-        raise ValueError(f"Retry(after=...) takes seconds from 0 or a timedelta, not {after!r}.")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= LONGEST:
+        raise ValueError(f"Retry(after=...) takes seconds from 0 (up to ten years) or a timedelta, not {after!r}.")
     return float(seconds)

@@ -140,7 +140,12 @@ def checked_time(moment: Any) -> datetime | None:
 
 
 def checked_moment(job: str, option: str, moment: datetime) -> datetime:
-    """A datetime as the database stores it: aware under USE_TZ (else Refused), local and naive without."""
+    """A datetime as the database stores it: aware under USE_TZ (else Refused), local and naive without.
+
+    Refused as well in the first and the last year of the calendar: a database may keep them, and Python not read them.
+    """
+    if not 2 <= moment.year <= 9998:
+        raise Refused(f"{option} must be a time of the years 2 to 9998, not {moment!r}", job=job, subject=option)
     if settings.USE_TZ:
         if timezone.is_naive(moment):
             remedy = "use django.utils.timezone.make_aware()"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from asgiref.sync import sync_to_async
 
 from groupjobs.ledger import alias
+from groupjobs.policy import checked_ids
 
 if TYPE_CHECKING:
     from groupjobs.models import JobProgress
@@ -32,10 +33,13 @@ class Progress:
 
 
 def progress(run_ids: Iterable[int | str]) -> dict[int, Progress]:
-    """The progress of these runs by id, with rate and time left; unknown ids are left out. One query."""
+    """The progress of these runs by id, with rate and time left; unknown ids are left out. One query.
+
+    Refused (a ValueError) for what is no list of ids.
+    """
     from groupjobs.models import JobProgress
 
-    rows = JobProgress.objects.using(alias()).filter(run_id__in=[int(run) for run in run_ids])
+    rows = JobProgress.objects.using(alias()).filter(run_id__in=checked_ids(run_ids))
     return {row.pk: _progress(row) for row in rows.select_related("run")}
 
 

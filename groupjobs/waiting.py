@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import timedelta
 from typing import Any, Final, ParamSpec, TypeVar
@@ -23,6 +24,8 @@ def wait(result: TaskResult[P, R], timeout: float | timedelta | None = None) -> 
     call this inside the transaction that enqueued: the run starts when that commits.
     """
     seconds: Any = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    if not (seconds is None or (isinstance(seconds, int | float) and not math.isnan(seconds))):
+        raise ValueError(f"timeout must be seconds, a timedelta, or None to wait for ever, not {timeout!r}.")
     deadline = None if seconds is None else time.monotonic() + seconds
     pause = FIRST_PAUSE
     result.refresh()

@@ -172,7 +172,7 @@ def test_retry_takes_seconds_or_a_timedelta(after: Any, seconds: float | None) -
     assert errors.Retry(after).after == seconds
 
 
-@pytest.mark.parametrize("after", [-1, "5", math.nan, math.inf, True, timedelta(seconds=-1)])
+@pytest.mark.parametrize("after", [-1, "5", math.nan, math.inf, True, timedelta(seconds=-1), timedelta(days=4000)])
 def test_retry_refuses_what_is_no_pause(after: Any) -> None:
     with pytest.raises(ValueError, match="Retry"):
         errors.Retry(after)

@@ -112,6 +112,9 @@ def test_moments_follow_use_tz(settings: Any) -> None:
     assert registry.checked_moment("j", "run_after", aware) is aware
     with pytest.raises(Refused, match="run_after must be an aware datetime"):
         registry.checked_moment("j", "run_after", datetime(2026, 7, 1))
+    for year in (1, 9999):
+        with pytest.raises(Refused, match="must be a time of the years 2 to 9998"):
+            registry.checked_moment("j", "run_after", aware.replace(year=year))
     with override_settings(USE_TZ=False, TIME_ZONE="Europe/Berlin"):
         assert registry.checked_moment("j", "run_after", aware) == datetime(2026, 7, 1, 14)
         assert registry.checked_moment("j", "run_after", datetime(2026, 7, 1)) == datetime(2026, 7, 1)

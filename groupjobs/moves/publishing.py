@@ -51,7 +51,7 @@ def _milliseconds(moment: datetime | None) -> int | None:
         return None
     if timezone.is_naive(moment) and not settings.USE_TZ:
         moment = timezone.make_aware(moment)
-    return int(moment.timestamp() * 1000)
+    return max(0, int(moment.timestamp() * 1000))
 
 
 def publish(runs: Sequence[JobRun]) -> bool:

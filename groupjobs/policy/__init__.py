@@ -1,5 +1,6 @@
 """What a job's options mean, and what its arguments may be: pure rules, no Django, no servers."""
 
+from groupjobs.policy.keys import checked_ids, checked_key, checked_text
 from groupjobs.policy.options import (
     OPTIONS,
     WORKER_OPTIONS,
@@ -17,6 +18,9 @@ __all__ = [
     "Policy",
     "bound",
     "check_key",
+    "checked_ids",
+    "checked_key",
+    "checked_text",
     "dedup_of",
     "group_of",
     "json_checked",

@@ -70,7 +70,7 @@ def cloned(alias: str, options: Mapping[str, Any]) -> Any:
 
 
 def store_for(queue: str, purpose: Purpose = "serve") -> Store:
-    """The store of a queue under the current settings, cached. KeyError: no such queue."""
+    """The store of a queue under the current settings, cached; of one that they name no more, with defaults."""
     from groupjobs import conf
 
     if _stand_in is not None:
@@ -92,7 +92,7 @@ def stand_in(factory: Callable[[str], Any] | None) -> None:
 
 def store_of(settings: Settings, queue: str, purpose: Purpose) -> Store:
     """A new store of this queue."""
-    options = settings.queues[queue]
+    options = settings.queue(queue)
     return Store(
         connect(settings, purpose),
         prefix=settings.prefix,

@@ -22,7 +22,7 @@ def _now() -> int:
 def _store(queue: str) -> Reference:
     assert _stores is not None
     if queue not in _stores:
-        options = conf.current().queues[queue]
+        options = conf.current().queue(queue)
         store = Reference(
             queue=queue,
             ttl=conf.current().worker_ttl,

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from groupjobs import control, ledger, recovery
 from groupjobs.models import JobRun
 from groupjobs.recovery import COUNTS, Scope
-from groupjobs.store import Publication, Store
+from groupjobs.store import Publication, Store, store_for
 from tests.core.ghosts import begin, key, live, member, reserve, row, some, someone, taken, vanish
 from tests.core.rows import QUEUE, attempts, change, new, race, running
 from tests.core.serving import Watched, drain, known, pk_of, serve, serving, statuses, traces
@@ -670,3 +670,14 @@ def test_one_process_publishes_in_a_rebuild_and_another_does_when_it_has_died(
     store.client.flushall()
     assert store.turn("rebuild", 1.5), "this one dies now"
     wait_until(lambda: recovery.rebuild(QUEUE))
+
+
+def test_runs_of_a_queue_that_the_settings_name_no_more_are_found_and_can_be_cancelled(
+    short_ttl: None, store: Store
+) -> None:
+    [run] = new()
+    change(run, queue="former")
+    assert "former" in recovery.recover(Scope(patience=10)).queues
+    assert store_for("former").snapshot([(run.pk, "g")]).entries
+    assert control.cancel([run.pk]).changed == [run.pk]
+    assert not store_for("former").snapshot([(run.pk, "g")]).entries

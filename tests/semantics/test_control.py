@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+import groupjobs
 from groupjobs import control, recovery
-from groupjobs.models import JobProgress, JobRun
+from groupjobs.errors import Refused
+from groupjobs.models import JobGroup, JobProgress, JobRun
 from groupjobs.store import Store, store_for
 from groupjobs.store.keys import line_name
 from project.embedded import EmbeddedValkey
@@ -206,3 +208,41 @@ def test_many_runs_in_pages(store: Store, act: Any, monkeypatch: pytest.MonkeyPa
         for run in runs:
             change(run, status="FAILED")
     assert sorted(act([run.pk for run in runs]).changed) == [run.pk for run in runs]
+
+
+# --- what names nothing
+
+
+@pytest.mark.parametrize("runs", ["12", b"12", 12, None, {1: 2}, [True], [1.5], [None], ["a"], ["²"]])
+def test_what_is_no_list_of_ids_is_refused(store: Store, runs: Any) -> None:
+    run = note.enqueue("a")
+    for act in (control.cancel, control.retry, lambda runs: control.reschedule(runs, None), groupjobs.progress):
+        with pytest.raises(Refused, match=r"ids?, "):
+            act(runs)
+    assert statuses([run]) == ["READY"]
+
+
+def test_the_id_of_a_result_names_its_run(store: Store) -> None:
+    run = note.enqueue("a")
+    assert str(control.cancel([run.id, pk_of(run), 2**70])) == "1 changed, 1 skipped: no such run"
+    assert list(groupjobs.progress([run.id, 2**70])) == [pk_of(run)]
+
+
+@pytest.mark.parametrize("group", ["a\0", "x" * 256, "\ud800", 5, None])
+def test_what_can_be_no_group_is_refused(store: Store, group: Any) -> None:
+    for act in (control.hold, control.resume, control.skip_head):
+        with pytest.raises(Refused, match=r"^group "):
+            act(QUEUE, group)
+        with pytest.raises(Refused, match="there is no queue 'defautl'; did you mean 'default'"):
+            act("defautl", "g")
+    with pytest.raises(Refused, match="there is no queue"):
+        control.limit_group("defautl", "g", concurrency=1)
+    assert not JobGroup.objects.exclude(group="").exists()
+
+
+def test_a_person_s_words_are_stored_whatever_they_hold(store: Store) -> None:
+    run = note.enqueue("a")
+    assert control.hold(QUEUE, "g", "why\0\ud800" + "y" * 300, by="Ada\0").changed
+    assert control.cancel([run.id], by="Ada\0").changed
+    assert again(pk_of(run)).reason == "requested by Ada\\x00"
+    assert JobGroup.objects.get(group="g").reason.startswith("why\\x00\\ud800y")

@@ -31,6 +31,12 @@ def test_wait_returns_when_the_run_has_ended(store: Store, journal: Said) -> Non
         assert groupjobs.wait(bad, 15).status == TaskResultStatus.FAILED
 
 
+@pytest.mark.parametrize("timeout", ["5", float("nan"), [1]])
+def test_wait_refuses_what_is_no_timeout(timeout: Any, store: Store) -> None:
+    with pytest.raises(ValueError, match="timeout must be seconds"):
+        groupjobs.wait(note.enqueue("a"), timeout)
+
+
 def test_wait_says_how_far_it_came(store: Store, journal: Said, gate: Path) -> None:
     result = waits.enqueue("a", str(gate))
     with serving():

@@ -18,6 +18,7 @@ from groupjobs.recovery import COUNTS, Report, Scope, recover
 
 UNREACHABLE: Final = (DatabaseError, RedisError, OSError)
 MOST_LINES: Final = 50
+MOST: Final = 1_000_000_000
 
 
 class Command(BaseCommand):
@@ -53,8 +54,11 @@ class Command(BaseCommand):
         if queue and queue not in queues:
             raise CommandError(f"There is no queue {queue!r}.{suggestion(queue, queues)}", returncode=2)
         for name, least in (("limit", 1), ("watch", 0.1)):
-            if options[name] is not None and options[name] < least:
-                raise CommandError(f"--{name} must be at least {least}, not {options[name]}.", returncode=2)
+            if options[name] is not None and not least <= options[name] <= MOST:
+                problem = f"--{name} must be at least {least} and at most {MOST}, not {options[name]}."
+                raise CommandError(problem, returncode=2)
+        if options["group"] and "\0" in options["group"]:
+            raise CommandError(f"There is no group {options['group']!r}.", returncode=2)
         patience = 2 * conf.current().worker_ttl
         return Scope(queue, options["group"], None, options["abandon"], options["limit"], patience)
 
