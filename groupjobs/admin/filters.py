@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
@@ -9,14 +10,35 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from groupjobs import conf, registry
+from groupjobs import conf, ledger, registry
 from groupjobs.admin.ghosts import ghosts
 from groupjobs.admin.searching import latest
 from groupjobs.ledger import conditions
-from groupjobs.lifecycle import ABANDONED, CANCELLED, FAILED, LIVE, RUNNING, STATUSES
+from groupjobs.lifecycle import ABANDONED, CANCELLED, FAILED, READY, RUNNING, STATUSES, SUCCEEDED
+from groupjobs.models import JobRun
 
 MOST = 1_000  # runs of one group that its filter lists
 BAD = (FAILED, ABANDONED, CANCELLED)
+
+
+def found(queryset: QuerySet[Any], narrow: Callable[[QuerySet[Any]], QuerySet[Any]], **more: Any) -> QuerySet[Any]:
+    """Those of the rows that also `narrow` leaves. Where they are few, they are looked up first, through its index.
+
+    Else a database may prefer to walk the table from its newest row, which ends soon only where they are many.
+    """
+    plain = JobRun.objects.using(queryset.db)
+    few = list(narrow(plain.filter(**more)).order_by().values_list("pk", flat=True)[: MOST + 1])
+    return queryset.filter(pk__in=few) if len(few) <= MOST else narrow(queryset.filter(**more))
+
+
+def _unpublished(rows: QuerySet[Any]) -> QuerySet[Any]:
+    return rows.filter(unpublished=True)
+
+
+def _windowed(request: HttpRequest, queryset: QuerySet[Any], whole: bool = False) -> QuerySet[Any]:
+    """The latest runs, unless another filter bounds what is read, or nearly all rows fit."""
+    bounded = request.GET.get("status", SUCCEEDED) != SUCCEEDED or request.GET.get("trouble")
+    return queryset if whole or bounded else latest(queryset)
 
 
 class TextFilter(admin.SimpleListFilter):
@@ -39,15 +61,15 @@ class StatusFilter(TextFilter):
         return [("live", _("live")), ("bad", _("ended badly")), *((status, status) for status in STATUSES)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Repeats the condition of the partial index, so that it can be used."""
-        value = self.value()
-        if value in LIVE:
-            return conditions.live(queryset).filter(status=value)
+        """Through the partial indexes; the newest of the many that succeeded are soon found without one."""
+        value = self.value() or ""
         if value in BAD:
             return conditions.ended_badly(queryset).filter(status=value)
-        several = {"live": conditions.live, "bad": conditions.ended_badly}.get(value or "")
-        if several is not None:
-            return several(queryset)
+        if value == "bad":
+            return found(queryset, conditions.ended_badly)
+        narrow = {"live": conditions.live, READY: conditions.ready, RUNNING: conditions.running}.get(value)
+        if narrow is not None:
+            return found(queryset, narrow, queue__in=ledger.queues_with_live_runs())
         return queryset.filter(status=value) if value else queryset
 
 
@@ -64,8 +86,13 @@ class QueueFilter(TextFilter):
         return [(name, name) for name in sorted(names)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Runs of this queue."""
-        return queryset.filter(queue=self.value()) if self.value() else queryset
+        """Runs of this queue; without another filter that is served by an index those among the latest runs."""
+        value = self.value()
+        if not value:
+            return queryset
+        return _windowed(request, queryset, value in conf.current().queues and len(conf.current().queues) == 1).filter(
+            queue=value
+        )
 
 
 class JobFilter(TextFilter):
@@ -81,8 +108,8 @@ class JobFilter(TextFilter):
         return [(name, name.rpartition(".")[2]) for name in sorted(names)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Runs of this job."""
-        return queryset.filter(job=self.value()) if self.value() else queryset
+        """Runs of this job; without another filter that is served by an index those among the latest runs."""
+        return _windowed(request, queryset).filter(job=self.value()) if self.value() else queryset
 
 
 class TroubleFilter(admin.SimpleListFilter):
@@ -107,7 +134,7 @@ class TroubleFilter(admin.SimpleListFilter):
         if value == "unreported":
             waiting = conditions.unreported(queryset.order_by("report_after", "pk"))  # in the order of its index
             return queryset.filter(pk__in=list(waiting.values_list("pk", flat=True)[:MOST]))
-        return queryset.filter(unpublished=True) if value == "unpublished" else queryset
+        return found(queryset, _unpublished) if value == "unpublished" else queryset
 
 
 class AskedFilter(TextFilter):
@@ -145,4 +172,4 @@ class WorkerFilter(AskedFilter):
         """RUNNING only: no index knows where ended runs were."""
         if not self.value():
             return queryset
-        return conditions.live(queryset).filter(status=RUNNING, worker=self.value())
+        return found(queryset, conditions.running, queue__in=ledger.queues_with_live_runs(), worker=self.value())

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from groupjobs import ledger
+from groupjobs.admin.filters import found
 from groupjobs.models import JobRun
 
 SPANS: Final = (
@@ -47,7 +48,7 @@ class FinishedFilter(SpanFilter):
 
     def since(self, queryset: QuerySet[Any], span: timedelta) -> QuerySet[Any]:
         """Through the index."""
-        return queryset.filter(finished_at__gte=Now() - span)
+        return found(queryset, lambda rows: rows.filter(finished_at__gte=Now() - span))
 
 
 class EnqueuedFilter(SpanFilter):
@@ -69,12 +70,12 @@ class EnqueuedFilter(SpanFilter):
 def first_since(start: datetime) -> int:
     """About the lowest id that was enqueued since `start`: a look at some twenty rows."""
     rows = JobRun.objects.using(ledger.alias())
-    ends = rows.aggregate(lowest=Min("pk"), highest=Max("pk"))
-    low, high = ends["lowest"] or 0, (ends["highest"] or 0) + 1
+    low = rows.aggregate(lowest=Min("pk"))["lowest"] or 0  # both ends in one query would read the whole table
+    high = (rows.aggregate(highest=Max("pk"))["highest"] or 0) + 1
     while low < high:
         middle = (low + high) // 2
-        found = rows.filter(pk__gte=middle).order_by("pk").values_list("enqueued_at", flat=True).first()
-        if found is None or found >= start:
+        there = rows.filter(pk__gte=middle).order_by("pk").values_list("enqueued_at", flat=True).first()
+        if there is None or there >= start:
             high = middle
         else:
             low = middle + 1
