@@ -9,6 +9,7 @@ from django.views.generic import RedirectView
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("groupjobs/", include("groupjobs.urls")),
     path("favicon.ico", RedirectView.as_view(url=staticfiles_storage.url("logbook/icon.svg"))),
     path("demo/", include("project.demo.urls")),
     path("", include("project.logbook.urls")),
