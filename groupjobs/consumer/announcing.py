@@ -9,9 +9,10 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
+from django.db import Error
 from django.dispatch import Signal
 
-from groupjobs import compat, signals, tracing
+from groupjobs import compat, ledger, signals, tracing
 from groupjobs.consumer.batch import Item
 from groupjobs.moves import announce, heard
 from groupjobs.results import results_of_runs
@@ -29,7 +30,7 @@ ENDED: Final[dict[str, Signal]] = {
 def begun(items: Sequence[Item]) -> None:
     """The rows of a batch say RUNNING: nothing is sent yet, but the results are read for all of it at once."""
     if items and compat.wanted(compat.task_started):
-        results = results_of_runs([item.run for item in items])
+        results = _results(items)
         for item in items:
             item.result = results.get(item.run)
 
@@ -78,11 +79,27 @@ def _failed(item: Item) -> bool:
 
 def _finished(items: Sequence[Item]) -> None:
     heard = [item for item in items if compat.wanted(compat.task_finished, _failed(item))]
-    results = results_of_runs([item.run for item in heard]) if heard else {}
+    results = _results(heard)
     for item in heard:
         item.result = results.get(item.run)
         if item.result is not None:
             _task_signal(compat.task_finished, item, _failed(item))
+
+
+def _results(items: Sequence[Item]) -> dict[int, Any]:
+    """The results of these runs, tried twice: what is announced is news, and no run waits for it."""
+    if not items:
+        return {}
+    runs = [item.run for item in items]
+    try:
+        return results_of_runs(runs)
+    except Error:
+        ledger.forget_connection()
+    try:
+        return results_of_runs(runs)
+    except Exception:
+        logger.exception("Signals of django.tasks are not sent for runs %s: their results cannot be read.", runs)
+        return {}
 
 
 def _facts(item: Item) -> dict[str, Any]:

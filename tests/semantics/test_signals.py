@@ -7,15 +7,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from django.db import DataError, connection
 from django.dispatch import Signal
 
-from groupjobs import control, recovery, signals
+from groupjobs import compat, control, recovery, signals
+from groupjobs.consumer import announcing
 from groupjobs.models import JobRun
 from groupjobs.store import Consumer, Lease, Store
 from groupjobs.store.keys import line_name
 from project.embedded import EmbeddedValkey
 from tests.core.rows import running
-from tests.core.serving import drain, pk_of
+from tests.core.serving import drain, pk_of, serve, statuses
 from tests.jobsapp.jobs import fails, flaky, gives_up, note
 
 Heard = list[dict[str, Any]]
@@ -42,6 +44,35 @@ def reaped(store: Store, run: JobRun, overdue: bool = False) -> None:
     store.step(consumer, 1, 0)
     store.keep(consumer, 1, [Lease(run.pk, line_name(run.group, run.pk), 0, run.life, run.fence, int(run.alone))])
     store.reap(worker=consumer.worker, consumer="n1", overdue=[(run.pk, run.fence)] if overdue else [])
+
+
+def test_results_for_signals_are_read_again_on_a_new_connection(store: Store, journal: Any) -> None:
+    def breaks(sender: Any, **_: Any) -> None:
+        connection.connection.close()
+
+    signals.run_succeeded.connect(breaks)
+    try:
+        with heard(compat.task_finished) as said:
+            runs = note.using(group="g").enqueue_many([{"label": "a"}, {"label": "b"}])
+            serve()
+    finally:
+        signals.run_succeeded.disconnect(breaks)
+    assert [told["task_result"].id for told in said] == [run.id for run in runs]
+
+
+def test_results_that_cannot_be_read_hold_nobody_up(
+    store: Store, journal: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def unreadable(runs: Any) -> Any:
+        raise DataError("timestamp too large")
+
+    monkeypatch.setattr(announcing, "results_of_runs", unreadable)
+    run = note.enqueue("a")
+    with heard(compat.task_started) as started, heard(compat.task_finished) as finished:
+        serve()
+    assert statuses([run]) == ["SUCCEEDED"]
+    assert (started, finished) == ([], [])
+    assert "their results cannot be read" in caplog.text
 
 
 @pytest.mark.parametrize("alone", [True, False])
