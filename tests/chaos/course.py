@@ -89,6 +89,7 @@ def gathered(chaos: Chaos) -> History:
     from tests.chaos.remains import settled_keys
 
     keys = settled_keys(chaos, CLEAN)
+    chaos.fleet.end()  # also where runs are left: log, rows and effects are read one after the other
     told = lines.read(chaos.handler_log.read_text().splitlines())
     return History(
         intents=list(chaos.crew.intents()),
