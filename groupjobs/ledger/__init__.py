@@ -21,7 +21,7 @@ from groupjobs.ledger.pruning import count_old, prune
 from groupjobs.ledger.reporting import acknowledge_report, claim_report, unreported
 from groupjobs.ledger.reviving import ask_to_cancel, find, head_of, reschedule, revive, start_over
 from groupjobs.ledger.settling import GONE, LATE, SETTLED, Answer, Settlement, give_back, read, settle
-from groupjobs.ledger.transitions import later, transit
+from groupjobs.ledger.transitions import later, transit, transit_each
 from groupjobs.ledger.twins import insert_once
 
 __all__ = [
@@ -73,6 +73,7 @@ __all__ = [
     "settle",
     "start_over",
     "transit",
+    "transit_each",
     "unpublished_page",
     "unreported",
     "was_opened",

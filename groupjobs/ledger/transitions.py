@@ -1,14 +1,15 @@
-"""One run, one named transition, under exactly the status and fence that were observed."""
+"""Named transitions of runs, each under exactly the status and fence that were observed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, TypedDict, Unpack
 
 from django.db.models import DateTimeField, ExpressionWrapper, F, Value
 from django.db.models.functions import Now
 
-from groupjobs.ledger.database import alias
+from groupjobs.ledger.database import alias, one_commit
 from groupjobs.lifecycle import TERMINAL, TRANSITIONS, allowed
 
 
@@ -51,6 +52,20 @@ def transit(
     if asked is not None:
         rows = rows.filter(cancel_requested_at__isnull=not asked)
     return rows.update(**_columns(TRANSITIONS[name].target, change)) == 1
+
+
+def transit_each(name: str, fences: Mapping[int, int], status: str, **change: Unpack[Change]) -> set[int]:
+    """Move these runs (id -> fence) along the named edge in one commit; answers those that were as observed."""
+    from groupjobs.models import JobRun
+
+    if not allowed(name, status):
+        raise ValueError(f"Runs that are {status} cannot {name}.")
+    rows = JobRun.objects.using(alias()).filter(status=status)
+    with one_commit():
+        seen = rows.filter(pk__in=list(fences)).select_for_update().order_by("pk").values_list("pk", "fence")
+        same = {run for run, fence in seen if fences[run] == fence}
+        rows.filter(pk__in=same).update(**_columns(TRANSITIONS[name].target, change))
+    return same
 
 
 def _columns(target: str, change: Change) -> dict[str, Any]:

@@ -5,7 +5,7 @@ A reservation writes Redis, then the row; every other move writes the row, then 
 
 from groupjobs.moves.ending import end, tell_lost
 from groupjobs.moves.holding import announce_hold, cancel_line, hold, limit, mirror_groups, remind, resume
-from groupjobs.moves.losing import lose
+from groupjobs.moves.losing import lose, lose_all
 from groupjobs.moves.publishing import REDIS_ERRORS, place_anew, publication, publish, publish_later
 from groupjobs.moves.settling import Item, outcome, settle
 from groupjobs.moves.telling import announce, heard
@@ -23,6 +23,7 @@ __all__ = [
     "hold",
     "limit",
     "lose",
+    "lose_all",
     "mirror_groups",
     "outcome",
     "place_anew",

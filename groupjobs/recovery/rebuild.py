@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from groupjobs import conf, ledger, lifecycle, moves
 from groupjobs.store import EpochChanged, Lease, Store, store_for
 from groupjobs.store.keys import line_name
+from groupjobs.store.replies import Entry
 
 if TYPE_CHECKING:
     from groupjobs.models import JobRun
@@ -81,8 +82,9 @@ def lease_of(run: JobRun) -> Lease:
 def _settle_the_lost(store: Store, page: Sequence[JobRun]) -> None:
     """RUNNING without a living lease after a whole TTL is a loss; guarded by the fence that was read."""
     entries = store.snapshot([(run.pk, line_name(run.group, run.pk)) for run in page]).entries
-    for run in page:
-        entry = entries.get(run.pk)
-        alive = entry is not None and entry.place == "leased" and not entry.ghost and entry.fence >= run.fence
-        if not alive:
-            moves.lose(run, counted=run.alone, reason="Redis lost its memory, and its worker is gone")
+    lost = [run for run in page if not _lives(run, entries.get(run.pk))]
+    moves.lose_all(lost, reason="Redis lost its memory, and its worker is gone")
+
+
+def _lives(run: JobRun, entry: Entry | None) -> bool:
+    return entry is not None and entry.place == "leased" and not entry.ghost and entry.fence >= run.fence

@@ -9,7 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 
 from groupjobs import control, ledger, recovery
 from groupjobs.models import JobRun
@@ -681,3 +683,21 @@ def test_runs_of_a_queue_that_the_settings_name_no_more_are_found_and_can_be_can
     assert store_for("former").snapshot([(run.pk, "g")]).entries
     assert control.cancel([run.pk]).changed == [run.pk]
     assert not store_for("former").snapshot([(run.pk, "g")]).entries
+
+
+def test_a_rebuild_takes_many_for_lost_in_few_queries(short_ttl: None, store: Store) -> None:
+    alone = [running(40, alone=True, group=f"a{n}") for n in range(30)]
+    batch = [running(40, group=f"b{n}") for n in range(30)]
+    poison = running(40, alone=True, group="p", max_losses=1, losses=1)
+    unwanted = running(40, alone=True, group="u", cancel_requested_at=Now())
+    store.client.flushall()
+    ledger.mark_opened(QUEUE)
+    wait_until(lambda: store.tick("another", 0).rebuilding_ms > 600)
+    with CaptureQueriesContext(connection) as queries:
+        assert recovery.rebuild(QUEUE)
+    assert len(queries) < 60
+    assert statuses([poison, unwanted]) == ["ABANDONED", "CANCELLED"]
+    assert {(row(run).status, row(run).alone, row(run).losses) for run in alone} == {("READY", True, 1)}
+    assert {(row(run).status, row(run).alone, row(run).losses) for run in batch} == {("READY", True, 0)}
+    assert attempts(alone[0]) == attempts(batch[0]) == [(40, "lost")]
+    assert {entry.alone for entry in store.snapshot([(run.pk, run.group) for run in alone]).entries.values()} == {1}
