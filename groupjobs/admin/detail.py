@@ -64,6 +64,11 @@ class Detail:
     rate: str
     eta: str
 
+    @property
+    def payload(self) -> bool:
+        """Whether any of it is shown."""
+        return any((self.arguments, self.named_arguments, self.labels, self.result, self.error))
+
 
 def detail_of(run: Any) -> Detail:
     """Read what belongs to a run beside its row: payload as text, attempts, progress."""

@@ -78,9 +78,11 @@ window.tests = (() => {
 
   const headless = function* () {
     for (const table of document.querySelectorAll("table")) {
-      if (visible(table) && !table.querySelector("th")) yield `no head: ${shown(table)}`;
-      if (visible(table) && table.matches("main:not(#content-start) table, .gj table, body:not(.change-list) > main table") && !name(table) && !table.caption)
-        yield `no caption: ${shown(table)}`;
+      if (!visible(table)) continue;
+      const ours = table.matches("main:not(#content-start) table, .gj table");
+      if (!table.querySelector("th")) yield `no head: ${shown(table)}`;
+      if (ours && !table.caption && !table.ariaLabel) yield `no caption: ${shown(table)}`;
+      if (ours && [...table.querySelectorAll("th")].some((head) => !head.scope)) yield `heads of what: ${shown(table)}`;
     }
   };
 
@@ -101,7 +103,16 @@ window.tests = (() => {
     if (![...document.querySelectorAll("h1")].some(visible)) yield "no heading";
   };
 
-  const faults = () => [untitled, nameless, headless, pale, wide].flatMap((check) => [...check()].slice(0, 6));
+  const unsaid = function* () {
+    for (const badge of document.querySelectorAll(".gj-head .gj-badge")) {
+      if (!badge.closest("[role=status]")) yield `changes unsaid: ${shown(badge)}`;
+    }
+  };
+
+  /* Colours fade into each other when the scheme changes. */
+  const settle = () => document.getAnimations().forEach((animation) => animation.finish());
+
+  const faults = () => [untitled, nameless, headless, pale, wide, unsaid].flatMap((check) => [...check()].slice(0, 6));
 
   const focused = () => {
     const element = document.activeElement;
@@ -112,5 +123,5 @@ window.tests = (() => {
     return { name: name(element) || element.getAttribute("placeholder") || "", seen };
   };
 
-  return { faults, focused };
+  return { faults, focused, settle };
 })();
