@@ -15,13 +15,14 @@ from groupjobs import conf, ledger
 from groupjobs.admin.grouping import act_view, allowed
 from groupjobs.admin.groups import groups_context, row_of
 from groupjobs.admin.queues import queue_pages
+from groupjobs.admin.readonly import ReadOnly
 from groupjobs.admin.recent import ended_of
 from groupjobs.explain import explained, line_of, mend_text, reason_text
 from groupjobs.models import JobGroup
 
 
 @admin.register(JobGroup)
-class GroupAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class GroupAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
     """The page of groups in the place of the list, and the pages beside it."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -88,18 +89,6 @@ class GroupAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def has_module_permission(self, request: HttpRequest) -> bool:
         """As for runs."""
         return self.has_view_permission(request)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Groups begin with their first run."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Deeds change them."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """They end with their last run."""
-        return False
 
 
 def _place(request: HttpRequest) -> tuple[str, str, int]:

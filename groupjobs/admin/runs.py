@@ -17,12 +17,13 @@ from groupjobs.admin.actions import ACTIONS, MOST, admin_action
 from groupjobs.admin.detail import detail_of, without_payload
 from groupjobs.admin.drift import drift_view
 from groupjobs.admin.keyset import KeysetChangeList
+from groupjobs.admin.readonly import ReadOnly
 from groupjobs.admin.searching import search
 from groupjobs.models import JobRun
 
 
 @admin.register(JobRun)
-class RunAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class RunAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
     """The list of runs and the page of each."""
 
     list_display = ("number", "status_badge", "group_name", "progress_bar", "job_name", "age", "tries")
@@ -133,18 +134,6 @@ class RunAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         """The actions that this user may use and that can change this run."""
         fitting = [action for action in ACTIONS if run.status in action.statuses]
         return [action for action in fitting if getattr(self, f"has_{action.needs}_permission")(request)]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Runs are enqueued by code."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Only the ledger writes rows."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Retention prunes them."""
-        return False
 
     def has_recover_permission(self, request: HttpRequest) -> bool:
         """Asked by the action of this name."""

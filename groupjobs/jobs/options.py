@@ -11,14 +11,9 @@ Key = str | Callable[..., str | None]
 Call = Mapping[str, Any] | tuple[Sequence[Any], Mapping[str, Any]]
 
 
-class Overrides(TypedDict, total=False):
-    """Options that belong to one call: what `using()` takes. `group` is the finished text, None for ungrouped."""
+class Common(TypedDict, total=False):
+    """Options of a job that one call may override. Durations are seconds or timedeltas."""
 
-    queue_name: str | None
-    priority: int | None
-    run_after: datetime | None
-    backend: str | None
-    group: str | None
     order: int
     max_attempts: int
     on_retry: Literal["block", "yield"]
@@ -33,8 +28,18 @@ class Overrides(TypedDict, total=False):
     labels: Mapping[str, Any]
 
 
-class Options(TypedDict, total=False):
-    """Options of `@job`. Durations are seconds or timedeltas."""
+class Overrides(Common, total=False):
+    """What `using()` takes. `group` is the finished text, None for ungrouped."""
+
+    queue_name: str | None
+    priority: int | None
+    run_after: datetime | None
+    backend: str | None
+    group: str | None
+
+
+class Options(Common, total=False):
+    """What `@job` takes."""
 
     name: str
     aliases: str | Iterable[str]
@@ -42,18 +47,6 @@ class Options(TypedDict, total=False):
     queue_name: str
     priority: int
     group: Key | None
-    order: int
-    max_attempts: int
     retry_on: type[Exception] | Iterable[type[Exception]]
     backoff: Seconds | Sequence[Seconds] | Callable[[int], Seconds] | None
-    on_retry: Literal["block", "yield"]
-    max_losses: int
-    after_failure: Literal["continue", "hold", "cancel"]
-    atomic: bool
-    time_limit: Seconds | None
-    soft_time_limit: Seconds | None
-    expires: Seconds | datetime | None
-    dedup: Key | None
-    on_duplicate: Literal["skip", "replace", "coalesce"]
     on_abandoned: Callable[[Any, str], object] | None
-    labels: Mapping[str, Any]
