@@ -144,7 +144,7 @@ def test_a_result_of_a_failure(kind: str, error: Any, ending: str, caplog: pytes
         _ = result.return_value
     assert [found.exception_class for found in result.errors] == [error]
     assert result.errors[0].traceback.endswith(ending)
-    for name in ("groupjobs", compat.MODULE):
+    for name in ("groupjobs.runs", compat.MODULE):
         said = [record for record in caplog.records if record.name == name]
         assert [record.levelno for record in said] == [logging.ERROR], name
         assert result.id in said[0].getMessage()

@@ -185,7 +185,9 @@ def test_a_failure_is_on_the_row_and_in_the_log(
     [log] = found.attempt_log.all()
     assert (log.outcome, log.error_class, log.message) == ("failed", "builtins.ValueError", "A does not work")
     assert (log.fence, log.worker) == (found.fence, found.worker)
-    [record] = [record for record in caplog.records if (record.name, record.levelno) == ("groupjobs", logging.ERROR)]
+    [record] = [
+        record for record in caplog.records if (record.name, record.levelno) == ("groupjobs.runs", logging.ERROR)
+    ]
     assert record.exc_info is not None
     assert record.exc_info[0] is ValueError
 
