@@ -93,20 +93,17 @@ def _parent(labels: str) -> Any:
     return propagate.extract(carrier if isinstance(carrier, dict) else {}, context=context.Context())
 
 
-def clean_context(span: Span | None) -> contextvars.Context:
+def clean_context(span: Span) -> contextvars.Context:
     """An empty context for a handler, in which this span is the current one."""
-    clean = contextvars.Context()
-    if span is not None:
-        from opentelemetry import context, trace
+    from opentelemetry import context, trace
 
-        clean.run(context.attach, trace.set_span_in_context(span, context.Context()))
+    clean = contextvars.Context()
+    clean.run(context.attach, trace.set_span_in_context(span, context.Context()))
     return clean
 
 
-def end(span: Span | None, outcome: str, error: Mapping[str, str] | None = None) -> None:
+def end(span: Span, outcome: str, error: Mapping[str, str] | None = None) -> None:
     """The attempt is over; `error` has class, message and traceback of what went wrong."""
-    if span is None:
-        return
     from opentelemetry.trace import Status, StatusCode
 
     span.set_attribute(f"{SYSTEM}.outcome", outcome)

@@ -27,16 +27,21 @@ ENDED: Final[dict[str, Signal]] = {
 }
 
 
-def begun(items: Sequence[Item]) -> None:
-    """The rows of a batch say RUNNING: nothing is sent yet, but the results are read for all of it at once."""
-    if items and compat.wanted(compat.task_started):
+def begun(items: Sequence[Item]) -> bool:
+    """The rows of a batch say RUNNING: nothing is sent yet. Answers whether anybody wants to hear of its starts.
+
+    Results are read for all of it at once.
+    """
+    wanted = bool(items) and compat.wanted(compat.task_started)
+    if wanted:
         results = _results(items)
         for item in items:
             item.result = results.get(item.run)
+    return wanted or tracing.active() or heard(signals.run_begun)
 
 
 def starting(queue: str, worker: str, item: Item) -> None:
-    """The handler is about to start."""
+    """The handler is about to start; to be called if `begun` said so of its batch."""
     if tracing.active():
         told = {"run_id": item.run, "group": item.row.group, "attempt": item.attempt, "fence": item.reservation.fence}
         item.span = tracing.begin(queue, item.row.job, item.row.labels, told)
@@ -57,10 +62,11 @@ def failed(item: Item, error: BaseException) -> None:
 def settled(queue: str, items: Sequence[Item]) -> None:
     """The rows of these runs are written; what was not taken (a late word) is not announced."""
     taken = [item for item in items if _taken(item)]
+    ears = {word: heard(ENDED[word]) for word in {item.settlement.transition for item in taken if item.settlement}}
     for item in taken:
         assert item.settlement is not None
         signal = ENDED[item.settlement.transition]
-        if heard(signal):
+        if ears[item.settlement.transition]:
             about = {"run": item.run, "queue": queue, "job": item.row.job, "group": item.row.group}
             announce(signal, **about, attempt=item.attempt, fence=item.reservation.fence, **_facts(item))
     _finished([item for item in taken if item.outcome and item.outcome.verb == "done"])

@@ -51,7 +51,7 @@ def attempt(item: Item, make_context: MakeContext) -> Settlement:
     says `committed`.
     """
     call = _call(item, make_context)
-    clean = tracing.clean_context(item.span)
+    clean = contextvars.Context() if item.span is None else tracing.clean_context(item.span)
     try:
         return clean.run(_atomic, item, call) if item.row.atomic else _plain(item, clean, call)
     except Retry as asked:

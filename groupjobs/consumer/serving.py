@@ -68,6 +68,7 @@ class Service:
         self.committed = time.monotonic()
         self.until = time.monotonic() + settings.consumer_seconds
         self.ended = False
+        self.watched = False  # whether somebody wants to hear of the starts of this batch
 
     def run(self) -> None:
         """Serve until the end; then tell Redis what is known and sign off."""
@@ -126,7 +127,7 @@ class Service:
             if admission.lost and item.run in begun:
                 moves.tell_lost(item.row, admission.counted)
         self._turn_away(decided.others)
-        announcing.begun(self.book.in_state(WAIT))
+        self.watched = announcing.begun(self.book.in_state(WAIT))
         return items
 
     def _beginning(self, item: Item, admission: Admission) -> Beginning:
@@ -174,10 +175,12 @@ class Service:
         return True
 
     def _run(self, item: Item) -> None:
-        announcing.starting(self.queue, self.consumer.worker, item)
+        if self.watched:
+            announcing.starting(self.queue, self.consumer.worker, item)
         settlement = self._within_limit(item)
         item.seconds = time.monotonic() - item.started
-        tracing.end(item.span, settlement.transition, settlement.error)
+        if item.span is not None:
+            tracing.end(item.span, settlement.transition, settlement.error)
         with self.book.lock:
             item.settlement = settlement
             item.state = RAN
