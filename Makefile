@@ -57,6 +57,14 @@ docs: .venv ## the tables that are made from code, and the site in build/docs
 bench: .venv ## jobs per second, beside a plain Celery task
 	@.venv/bin/python -m bench $(BENCH_ARGS)
 
+.PHONY: bench-peers
+bench-peers: .venv ## the same work on other queues, installed from PyPI and npm under bench/; takes about a quarter of an hour
+	@.venv/bin/python -m bench.peers --write $(BENCH_ARGS)
+
+.PHONY: bench-scale
+bench-scale: .venv ## a backlog of a million runs on PostgreSQL
+	@.venv/bin/python -m bench.scale $(BENCH_ARGS)
+
 .PHONY: chaos
 chaos: .venv ## faults on real servers; RUNS=, SECONDS= and SEED= say how much
 	@.venv/bin/python -m tests.chaos $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -22,6 +22,7 @@ from groupjobs.policy import Policy
 logger = logging.getLogger("groupjobs")
 
 LONGEST_PAUSE: Final = 600.0  # seconds
+MOST_SHAPES: Final = 1000  # of calls of one job; a job that takes any name can be called in as many ways as it likes
 POLICY_FIELDS: Final = tuple(option.name for option in fields(Policy))
 
 
@@ -36,6 +37,25 @@ class Handler:
     takes_context: bool
     is_async: bool
     signature: inspect.Signature
+    shapes: dict[tuple[Any, ...], bool] = field(default_factory=dict, compare=False, repr=False)
+
+    def fits(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether the signature takes a call with these arguments; it is asked once for each shape of call."""
+        shape = (len(args), *kwargs)
+        fits = self.shapes.get(shape)
+        if fits is None:
+            fits = _binds(self.signature, args, kwargs)
+            if len(self.shapes) < MOST_SHAPES:
+                self.shapes[shape] = fits
+        return fits
+
+
+def _binds(signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 _lock = threading.Lock()

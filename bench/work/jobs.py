@@ -2,6 +2,7 @@
 
 from celery import shared_task
 
+from bench.peers.handling import did, picked_up
 from groupjobs import job
 
 
@@ -18,3 +19,15 @@ def atomic_noop(group: int) -> None:
 @shared_task(name="bench.plain", acks_late=True, ignore_result=True)
 def plain(group: int) -> None:
     """Nothing: Celery's own cost of a task."""
+
+
+@job(group="g:{group}")
+def gated(group: int, phase: int, milliseconds: float) -> None:
+    """The job of the comparison with other queues."""
+    did(phase, milliseconds)
+
+
+@job
+def pick(sent: float) -> None:
+    """A job that says how long it waited."""
+    picked_up(sent)

@@ -80,8 +80,7 @@ def _bind(item: Item, handler: Handler) -> bool:
     """Load the arguments into the item and try them against the signature."""
     try:
         args, kwargs = json.loads(item.row.args), json.loads(item.row.kwargs)
-        handler.signature.bind(*args, **kwargs)
     except (ValueError, TypeError):
         return False
     item.args, item.kwargs = args, kwargs
-    return isinstance(args, list) and isinstance(kwargs, dict)
+    return isinstance(args, list) and isinstance(kwargs, dict) and handler.fits(args, kwargs)

@@ -40,10 +40,9 @@ def no_transaction_left(gate: Gate) -> Iterator[None]:
 def _open_transactions() -> dict[str, int]:
     """Alias -> how deep this thread's connection is in `atomic` blocks; 0 where Django does not know of any."""
     return {
-        found.alias: len(found.atomic_blocks)
-        for found in connections.all(initialized_only=True)
-        if found.connection is not None
-        and (found.in_atomic_block or not found.get_autocommit() or _begun_in_sql(found))
+        alias: len(found.atomic_blocks)
+        for alias, found in ((alias, connections[alias]) for alias in connections)
+        if found.connection is not None and (found.in_atomic_block or not found.autocommit or _begun_in_sql(found))
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-MOST: Final = 64
+MOST: Final = 128
 
 
 class Pace:

@@ -13,6 +13,8 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from django.db.models.base import ModelState
+
 from groupjobs.ledger import sql
 from groupjobs.ledger.database import alias, connection, one_commit
 from groupjobs.lifecycle import LIVE
@@ -129,7 +131,7 @@ def _insert(batch: Batch, lines: Sequence[Line]) -> list[JobRun]:
         answers = sorted(cursor.fetchall())  # the order of RETURNING is nobody's promise; ids grow with the lines
         if vendor != "postgresql":
             _insert_progress(cursor, vendor, [run for run, _ in answers])
-    return [_run(batch, line, *answer) for line, answer in zip(lines, _converted(answers), strict=True)]
+    return _runs(batch, lines, _converted(answers))
 
 
 def _insert_progress(cursor: Any, vendor: str, runs: Sequence[int]) -> None:
@@ -150,24 +152,20 @@ def _converted(answers: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
     return [(run, value) for run, _ in answers]  # one statement, one now
 
 
-def _run(batch: Batch, line: Line, run: int, enqueued_at: Any) -> JobRun:
+def _runs(batch: Batch, lines: Sequence[Line], answers: Sequence[tuple[int, Any]]) -> list[JobRun]:
+    """The rows as instances: one that Django makes, and its copies. To make each costs more than to insert it."""
     from groupjobs.models import JobRun
 
-    group, args, kwargs, dedup = line
-    row = JobRun(
-        id=run,
-        group=group,
-        args=json.loads(args),
-        kwargs=json.loads(kwargs),
-        dedup_key=dedup,
-        run_after=batch.run_after,
-        yields=batch.run_after is not None,
-        enqueued_at=enqueued_at,
-        labels=dict(batch.labels),
-        **{name: getattr(batch, name) for name in _COPIED},
-    )
-    row._state.adding, row._state.db = False, alias()
-    return row
+    shared = {name: getattr(batch, name) for name in _COPIED}
+    shared |= {"run_after": batch.run_after, "yields": batch.run_after is not None, "enqueued_at": answers[0][1]}
+    fields, database, runs = vars(JobRun(**shared)), alias(), []
+    for (group, args, kwargs, dedup), (run, _) in zip(lines, answers, strict=True):
+        row = JobRun.__new__(JobRun)
+        vars(row).update(fields, id=run, group=group, args=json.loads(args), kwargs=json.loads(kwargs))
+        row.dedup_key, row.labels, row._state = dedup, dict(batch.labels), ModelState()
+        row._state.adding, row._state.db = False, database
+        runs.append(row)
+    return runs
 
 
 def flag_unpublished(runs: Sequence[int], flag: bool = True) -> None:

@@ -73,10 +73,10 @@ def load(queue: str, runs: Sequence[int]) -> dict[int, Seen]:
     )
     with database.cursor() as cursor:
         cursor.execute(sql.quoted(text, database), [*outer * len(_earlier(database.vendor)), queue, *inner])
-        return {row[0]: _seen(row) for row in cursor.fetchall()}
+        seen = Seen._make if database.vendor == "postgresql" else _seen
+        return {row[0]: seen(row) for row in cursor.fetchall()}
 
 
 def _seen(row: tuple[Any, ...]) -> Seen:
     flags = {7, 16, 22, 23, 27, 31, 32}  # SQLite and MariaDB answer 0 and 1
-    values: list[Any] = [bool(value) if n in flags else value for n, value in enumerate(row)]
-    return Seen(*values)
+    return Seen._make([bool(value) if n in flags else value for n, value in enumerate(row)])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from groupjobs.lifecycle.statuses import EXPIRED, LIVE, REQUESTED, RUNNING, TOO_MANY_LOSSES
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """A run's row as a consumer loaded it, with what the same query answered about its group.
 
     `ahead` is the id of an earlier live row of the group that is not in the batch; `early` the

@@ -40,8 +40,11 @@ def settle(queue: str, items: Sequence[Item]) -> dict[int, Outcome]:
 
 
 def _write(queue: str, items: Sequence[Item]) -> tuple[dict[int, Answer], list[JobGroup]]:
+    settlements = [settlement for _, settlement in items]
+    if all(s.transition == "succeed" for s in settlements) and not ledger.connection().in_atomic_block:
+        return ledger.settle(settlements), []  # one statement is one commit
     with ledger.one_commit():
-        answers = ledger.settle([settlement for _, settlement in items])
+        answers = ledger.settle(settlements)
         return answers, _hold_groups(queue, items, answers)
 
 

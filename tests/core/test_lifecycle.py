@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from itertools import product
 from typing import Any
 
@@ -51,6 +51,11 @@ def test_an_unknown_transition_is_an_error() -> None:
 
 
 # --- admit: one reservation and the row that it names
+
+
+def replace(value: Any, **changes: Any) -> Any:
+    return value._replace(**changes) if isinstance(value, Seen) else dataclasses.replace(value, **changes)
+
 
 WAITING = Seen(
     id=7,
