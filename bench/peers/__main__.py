@@ -12,12 +12,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 
+from bench import world
 from bench.peers.places import NotInstalled, install
 from bench.peers.report import Results, write
 from bench.peers.servers import Servers, running
 from bench.peers.systems import SYSTEMS, System
 from bench.peers.visit import Job, visiting
-from bench.world import GaveUp
 from project.embedded import short_folder
 
 WORK = {
@@ -41,6 +41,7 @@ def main() -> int:
     parser.add_argument("--install", action="store_true", help="make the environments and end")
     parser.add_argument("--write", action="store_true", help="write bench/README.md and bench/results/latest.json")
     options = parser.parse_args()
+    world.PATIENCE = 90.0  # a system that hangs must not take the others' time
     chosen = [system for system in SYSTEMS if not options.system or system.name in options.system]
     results = Results(WORK)
     here = [system for system in chosen if _installed(system, results)]
@@ -78,7 +79,7 @@ def _rounds(servers: Servers, systems: Sequence[System], options: argparse.Names
                             jobs = jobs_of(kind, _count(system, kind, options.scale))
                             results.add(system, kind, visit.measure(jobs))
                         results.memory(system, visit.memory())
-                except GaveUp as error:
+                except world.GaveUp as error:
                     failed[system.name] += 1
                     results.problem(system, str(error))
                 finally:

@@ -116,7 +116,7 @@ def _judged(goal: str, figure: float | None, wanted: str, met: Any) -> dict[str,
 
 
 def _middle(found: Sequence[Measured], name: str) -> float:
-    return statistics.median(getattr(m.costs, name) for m in found)
+    return float(statistics.median(getattr(m.costs, name) for m in found))
 
 
 def as_json(results: Results) -> dict[str, Any]:
@@ -159,8 +159,8 @@ def as_text(results: Results) -> str:
 
 
 def _table(systems: Mapping[str, Sequence[Measured]]) -> list[str]:
-    heads = ("system", "jobs", "rounds", "jobs/s min", "median", "max", "entered/s", "CPU s per 1,000: workers")
-    heads += ("servers", "scripts a job", "Redis commands a job", "commits a job")
+    heads = ["system", "jobs", "rounds", "jobs/s min", "median", "max", "entered/s", "CPU s per 1,000: workers"]
+    heads += ["servers", "scripts a job", "Redis commands a job", "commits a job"]
     lines = [f"| {' | '.join(heads)} |", "|---|" + "--:|" * (len(heads) - 1)]
     for name, found in systems.items():
         rates = [m.drained for m in found]

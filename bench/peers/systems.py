@@ -114,8 +114,8 @@ SYSTEMS: Final = (
     System(
         "django-tasks-db", "django-tasks-db", "rows", 1_000, ("django-tasks-db[compat]", DJANGO, POSTGRES),
         (_django("db_worker --no-startup-delay --no-reload"),) * 2, (f"{KINDS}.tasks_db",),
-        rows("select count(*) from django_tasks_db_dbtaskresult where status in ('READY', 'RUNNING')"),
-        (_django("migrate"),), ("django_tasks_db_dbtaskresult",), {"BENCH_APPS": "django_tasks,django_tasks_db"},
+        rows("select count(*) from django_tasks_database_dbtaskresult where status in ('READY', 'RUNNING')"),
+        (_django("migrate"),), ("django_tasks_database_dbtaskresult",), {"BENCH_APPS": "django_tasks,django_tasks_db"},
     ),
     System(
         "django-q2", "django-q2, Redis broker", "rows", 1_000, ("django-q2", "redis", DJANGO, POSTGRES),

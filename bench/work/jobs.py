@@ -31,3 +31,12 @@ def gated(group: int, phase: int, milliseconds: float) -> None:
 def pick(sent: float) -> None:
     """A job that says how long it waited."""
     picked_up(sent)
+
+
+TALLY: list[int] = []  # one entry for each run of `tally` in this process
+
+
+@job(group="g:{group}")
+def tally(group: int) -> None:
+    """Nothing, counted."""
+    TALLY.append(group)

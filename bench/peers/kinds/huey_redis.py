@@ -25,4 +25,6 @@ def enqueue(phase, jobs):
 
 
 if __name__ == "__main__":
-    entering(enqueue, lambda sent: pick(sent))
+    from bench.peers.kinds import huey_redis as importable  # noqa: PLW0406 (tasks are named by their module)
+
+    entering(importable.enqueue, lambda sent: importable.pick(sent))
