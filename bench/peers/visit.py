@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -102,9 +103,7 @@ class Visit:
             time.sleep(0.1)
             self._order({"pick": True})
             sent += 1
-            wait(
-                lambda sent=sent: found.exists() and found.read_text().count("\n") >= sent, "a job is picked up", 0.002
-            )
+            wait(partial(_lines, found, sent), "a job is picked up", 0.002)
         return [float(line) for line in found.read_text().split()]
 
     def memory(self) -> float:
@@ -121,6 +120,10 @@ class Visit:
         if not answer:
             raise GaveUp(f"the enqueue side of {self.system.name} ended: {tail(self.folder / 'enter.log')}")
         return float(json.loads(answer)["seconds"])
+
+
+def _lines(path: Path, least: int) -> bool:
+    return path.exists() and path.read_text().count("\n") >= least
 
 
 def tail(log: Path) -> str:
