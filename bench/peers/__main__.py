@@ -18,7 +18,7 @@ from bench.peers.report import Results, write
 from bench.peers.servers import Servers, running
 from bench.peers.systems import SYSTEMS, System
 from bench.peers.visit import Job, visiting
-from project.embedded import short_folder
+from project.folders import short_folder
 
 WORK = {
     "groups": "no-op, 20 runs in each group (1,000 groups)",
