@@ -69,6 +69,10 @@ bench-scale: .venv ## a backlog of a million runs on PostgreSQL
 chaos: .venv ## faults on real servers; RUNS=, SECONDS= and SEED= say how much
 	@.venv/bin/python -m tests.chaos $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
+.PHONY: model
+model: .venv ## the protocol's model in every order of events; MODEL_ARGS='--break all' shows what each rule is for
+	@.venv/bin/python tests/model/protocol_model.py $(MODEL_ARGS)
+
 .PHONY: clean
 clean: ## remove what was made here, but no database
 	rm -rf .venv .venv6 .matrix build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -19,7 +19,7 @@ from tests.model.protocol_model import SUITE
 from tests.model.walk import Walk
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
-WALKS = int(os.environ.get("WALKS", "2"))
+WALKS = int(os.environ.get("WALKS", "1"))
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from groupjobs import control
+from groupjobs.consumer import patience
 from groupjobs.models import JobRun
 from groupjobs.store import Store, store_for
 from project.embedded import EmbeddedValkey
@@ -86,6 +87,8 @@ def test_d2_a_failure_during_an_outage_of_redis_is_on_the_row_and_tried_again(
         failed = row(run)
         assert (failed.attempts, failed.failures, attempts(failed)) == (1, 1, [(failed.fence, "failed")])
         wait_until(lambda: "Redis does not answer" in caplog.text)
+        tried = patience.redis_outage._until
+        wait_until(lambda: patience.redis_outage._until > tried, what="it is tried again")
         valkey.start()
         reopen()
         wait_until(lambda: ended([run, behind]))
