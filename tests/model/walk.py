@@ -17,7 +17,7 @@ from groupjobs.consumer.pace import Pace
 from groupjobs.consumer.serving import Service
 from groupjobs.ledger import Batch
 from groupjobs.lifecycle import LIVE
-from groupjobs.models import JobRun
+from groupjobs.models import JobGroup, JobRun
 from groupjobs.moves import publish
 from groupjobs.store import Consumer, Store, store_for
 from tests.core.rows import QUEUE
@@ -218,14 +218,25 @@ class Walk:
         while self.busy():
             self.wake()
             self.advance()
+        self.told_of_holds()
         control.resume(QUEUE, "g0")
-        wait_until(self.served, what="nothing is stuck")
+        if "unpublish" in self.scenario.faults:
+            recovery.recover()
+        wait_until(self.served, what="nothing is stuck, and no recovery is needed")
+        assert recovery.recover().moved() == 0
+
+    def told_of_holds(self) -> None:
+        """Whichever word of several came last, the newest one counts."""
+        if self.scenario.faults.keys() == {"hold"}:
+            [flag] = [state.held_flag for state in self.store.snapshot([(self.runs[0], "g0")]).groups.values()] or [
+                False
+            ]
+            assert flag == JobGroup.objects.filter(group="g0", held=True).exists()
 
     def served(self) -> bool:
-        """One more recovery, and one more consumer of each worker: whether that was all."""
+        """One more consumer of each worker: whether that was all."""
         while not recovery.rebuild(QUEUE):
             self.time()
-        recovery.recover()
         for worker in self.workers:
             worker.reborn()
             self.bell(worker)
