@@ -65,6 +65,10 @@ bench-peers: .venv ## the same work on other queues, installed from PyPI and npm
 bench-scale: .venv ## a backlog of a million runs on PostgreSQL
 	@.venv/bin/python -m bench.scale $(BENCH_ARGS)
 
+.PHONY: bench-recovery
+bench-recovery: .venv ## how soon groups are served after a kill, and what idling and healing cost
+	@.venv/bin/python -m bench.recovery $(BENCH_ARGS)
+
 .PHONY: chaos
 chaos: .venv ## faults on real servers; RUNS=, SECONDS= and SEED= say how much
 	@.venv/bin/python -m tests.chaos $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))

@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def _measure(database: str, options: argparse.Namespace) -> None:
-    with servers(database) as folder:
+    with servers(database) as world:
         import django
 
         django.setup()
@@ -43,7 +43,7 @@ def _measure(database: str, options: argparse.Namespace) -> None:
 
         connections.close_all()
         call_command("migrate", verbosity=0)
-        with worker(folder, options.children):
+        with worker(world.folder, options.children):
             _rounds(database, options)
         connections.close_all()
 

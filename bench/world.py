@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from project import child, folders
 from project.embedded import EmbeddedValkey, end
@@ -32,8 +34,15 @@ def wait(done: Callable[[], bool], what: str, pause: float = 0.02) -> float:
     return time.monotonic() - begun
 
 
+class World(NamedTuple):
+    """A folder for logs and files, and the queue's server."""
+
+    folder: Path
+    valkey: EmbeddedValkey
+
+
 @contextmanager
-def servers(database: str) -> Iterator[Path]:
+def servers(database: str) -> Iterator[World]:
     """Valkey and a database ("postgres" or "sqlite"), named in this process's environment."""
     folder = folders.short_folder("groupjobs-bench-")
     valkey = EmbeddedValkey().start()
@@ -43,7 +52,7 @@ def servers(database: str) -> Iterator[Path]:
     os.environ["DATABASE_URL"] = postgres.url() if postgres else f"sqlite:///{folder / 'bench.sqlite3'}"
     os.environ["DJANGO_SETTINGS_MODULE"] = "bench.settings"
     try:
-        yield folder
+        yield World(folder, valkey)
     finally:
         valkey.stop()
         if postgres is not None:
@@ -55,17 +64,23 @@ def servers(database: str) -> Iterator[Path]:
 def worker(folder: Path, children: int) -> Iterator[None]:
     """A real Celery prefork worker of the demo project, ready to serve."""
     log = folder / "worker.log"
-    command = [sys.executable, "-m", "celery", "-A", "project", "worker", "--loglevel", "INFO"]
-    command += ["--pool", "prefork", "--concurrency", str(children), "--hostname", "bench@%h"]
-    process = child.start(command, log=log, env={**os.environ, "LOG_LEVEL": "INFO"}, folder=ROOT)
+    process = launch("bench", log, children, os.environ)
     try:
-        wait(lambda: _ready(log, process.poll()), "the worker is ready")
+        wait(lambda: ready(log, process.poll()), "the worker is ready")
         yield
     finally:
         end(process, signal.SIGTERM)
 
 
-def _ready(log: Path, status: int | None) -> bool:
+def launch(name: str, log: Path, children: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a Celery prefork worker of the demo project with this Celery name; it ends with this process."""
+    command = [sys.executable, "-m", "celery", "-A", "project", "worker", "--loglevel", "INFO"]
+    command += ["--pool", "prefork", "--concurrency", str(children), "--hostname", f"{name}@%h"]
+    return child.start(command, log=log, env={**env, "LOG_LEVEL": "INFO"}, folder=ROOT)
+
+
+def ready(log: Path, status: int | None) -> bool:
+    """Whether the worker with this log takes messages; GaveUp when it has ended (`status` is not None)."""
     text = log.read_text(errors="replace") if log.exists() else ""
     if status is not None:
         raise GaveUp(f"the worker ended with status {status}:\n{text[-2000:]}")
