@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from groupjobs import bell
 from groupjobs.explain import explain, facts_of
 from groupjobs.models import JobRun
 from groupjobs.store import Store
@@ -17,6 +19,7 @@ from groupjobs.worker.tick import BUDGET, pace
 from project.embedded import EmbeddedValkey
 from tests.conftest import StartWorker
 from tests.jobsapp import jobs
+from tests.servers.environment import ROOT
 from tests.servers.waiting import wait_until
 from tests.watchdog.conftest import holds
 from tests.worker.conftest import QUICK, beats, record
@@ -118,6 +121,37 @@ def test_a_lost_bell_is_rung_again(start_worker: StartWorker, store: Store, valk
         jobs.note.enqueue(f"n{number}", group=f"g{number}")
         broker(valkey).delete("celery")
     wait_until(lambda: not JobRun.objects.exclude(status="SUCCEEDED").exists(), 10)
+
+
+AHEAD = """
+import time
+real = time.time
+time.time = lambda: real() + 60
+"""
+
+
+def test_b9_bells_that_come_twice_or_late_to_hosts_whose_clocks_differ(
+    start_worker: StartWorker, store: Store, journal: Journal, valkey: EmbeddedValkey, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(AHEAD)
+    bells, runs = broker(valkey), [jobs.note.enqueue(f"n{number}", group=f"g{number % 3}") for number in range(9)]
+    bell.ring("default")
+    wait_until(lambda: bells.llen("celery"), what="a bell waits")
+    message = bells.lindex("celery", 0)
+    bells.lpush("celery", message, message)
+    start_worker(options=QUICK)
+    start_worker(options=QUICK, env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
+    wait_until(lambda: JobRun.objects.filter(status="SUCCEEDED").count() == len(runs), 20)
+    bells.lpush("celery", *[message] * 6)  # long after everything was done
+    wait_until(lambda: not bells.llen("celery") and not store.overview().consumers, what="nobody serves")
+    assert sorted(journal()) == [[f"n{number}"] for number in range(9)]
+    assert all(labels == sorted(labels) for labels in by_group(journal()))
+    assert set(JobRun.objects.values_list("attempts", "losses")) == {(1, 0)}
+
+
+def by_group(said: list[list[Any]]) -> list[list[str]]:
+    """What runs of each group have said, in order."""
+    return [[label for (label,) in said if int(label[1:]) % 3 == group] for group in range(3)]
 
 
 def broker(valkey: EmbeddedValkey) -> Any:

@@ -87,6 +87,22 @@ def test_a10_a_cold_shutdown_gives_back_without_a_loss(
     assert (JobRun.objects.get().losses, JobRun.objects.get().failures) == (0, 0)
 
 
+def test_a_soft_shutdown_lets_a_handler_end_that_is_quick_enough(
+    start_worker: StartWorker, store: Store, journal: Journal, gate: Path
+) -> None:
+    worker = start_worker(options=QUICK, celery={"worker_soft_shutdown_timeout": 2}, groupjobs={"WORKER_TTL": 1.5})
+    beats(store, worker)
+    jobs.waits.enqueue("a", gate=str(gate))
+    wait_until(lambda: ["a", "begins"] in journal())
+    worker.send(signal.SIGQUIT)
+    wait_until(lambda: (found := record(store, worker)) and found.leaving, 1, "the shutdown is announced")
+    gate.touch()
+    worker.wait()
+    assert journal() == [["a", "begins"], ["a", "ends"]]
+    assert (JobRun.objects.get().status, JobRun.objects.get().attempts) == ("SUCCEEDED", 1)
+    wait_until(lambda: store.overview().workers == (), 3, "the watchdog has said goodbye")
+
+
 def test_a_shutdown_by_remote_control_is_announced(
     start_worker: StartWorker, store: Store, journal: Journal, gate: Path
 ) -> None:
