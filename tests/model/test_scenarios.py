@@ -18,7 +18,7 @@ from tests.model.actors import Sent, stops
 from tests.model.protocol_model import SUITE
 from tests.model.walk import Walk
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 WALKS = int(os.environ.get("WALKS", "1"))
 
 

@@ -28,7 +28,7 @@ from tests.jobsapp.models import Written
 from tests.servers.waiting import wait_until
 from tests.traps.leaks import found, recover_ghosts
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 
 Journal = Callable[[], list[list[Any]]]
 Fault = Callable[[EmbeddedValkey], AbstractContextManager[type[Exception]]]

@@ -8,7 +8,7 @@ from groupjobs.models import JobProgress, JobRun
 from groupjobs.store import Store
 from tests.jobsapp import jobs
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
 def test_f5_enqueue_many_of_fifty_thousand(store: Store) -> None:
