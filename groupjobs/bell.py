@@ -10,6 +10,7 @@ import atexit
 import logging
 import os
 import threading
+from collections.abc import Mapping
 from typing import Any, Final
 
 from groupjobs import conf
@@ -29,7 +30,11 @@ TRANSPORT: Final = {
     "amqp": {"read_timeout": SILENCE, "write_timeout": SILENCE},
 }
 
-Message = tuple[str, tuple[str, ...], str]  # task, arguments, the worker's own Celery queue or ''
+PASSED: Final = "groupjobs_passed"  # header: how many busy workers have had this bell and passed it on
+HOPS: Final = 2  # so many at most, or bells would go round for as long as workers are busy with them
+
+# Task, arguments, the worker's own Celery queue or '', how often it was passed on.
+Message = tuple[str, tuple[str, ...], str, int]
 
 _installed: list[Any] = []
 _muted = False
@@ -56,7 +61,15 @@ def app() -> Any:
 
 def ring(queue: str, count: int = 1) -> None:
     """Ask the fleet for `count` consumers of a queue."""
-    _send((CONSUME, (queue,), ""), count)
+    _send((CONSUME, (queue,), "", 0), count)
+
+
+def pass_on(queue: str, headers: Mapping[str, Any]) -> None:
+    """Ring again with a bell that came here and finds no free slot; `headers` are those of its message."""
+    hops = headers.get(PASSED)
+    hops = hops if isinstance(hops, int) else 0
+    if hops < HOPS:
+        _send((CONSUME, (queue,), "", hops + 1), 1)
 
 
 def ring_self(queue: str, direct: str) -> None:
@@ -64,7 +77,7 @@ def ring_self(queue: str, direct: str) -> None:
 
     With '' the bell goes where the queue's others go. This is what finds out that the broker is back.
     """
-    _send((CONSUME, (queue,), direct), 1, SOONER)
+    _send((CONSUME, (queue,), direct, 0), 1, SOONER)
 
 
 def unheard() -> bool:
@@ -74,7 +87,7 @@ def unheard() -> bool:
 
 def sweep(queue: str, kind: str, direct: str = "") -> None:
     """Ask for one sweep of a queue: of the fleet, or of the worker with this Celery queue of its own."""
-    _send((SWEEP, (queue, kind), direct), 1)
+    _send((SWEEP, (queue, kind), direct, 0), 1)
 
 
 def mute(quiet: bool) -> None:
@@ -150,12 +163,12 @@ class Ringer:
             self._connection = _connection(celery)
             self._connection.ensure_connection(max_retries=0, timeout=SILENCE)
             self._producer = celery.amqp.Producer(self._connection, auto_declare=False)
-        for (task, arguments, direct), count in waiting.items():
+        for message, count in waiting.items():
             for _ in range(count):
-                self._send_one(celery, task, arguments, direct)
+                self._send_one(celery, *message)
         self.outage.ended()
 
-    def _send_one(self, celery: Any, task: str, arguments: tuple[str, ...], direct: str) -> None:
+    def _send_one(self, celery: Any, task: str, arguments: tuple[str, ...], direct: str, passed: int) -> None:
         options: dict[str, Any] = {"queue": celery_queue(arguments[0])}
         if direct:
             from kombu import Queue
@@ -170,6 +183,7 @@ class Ringer:
             serializer="json",
             ignore_result=True,
             add_to_parent=False,
+            headers={PASSED: passed} if passed else None,
             **options,
         )
 

@@ -155,7 +155,7 @@ def _on_ready(sender: Any, **_: Any) -> None:
 def _on_received(sender: Any, request: Any, **_: Any) -> None:
     """A message has come from the broker; in the main process."""
     if request.name == bell.CONSUME and (crew := _crew_of(sender.app)) is not None:
-        crew.pass_on(request.args[0])
+        crew.pass_on(request.args[0], request.request_dict or {})
 
 
 def _on_child(**_: Any) -> None:

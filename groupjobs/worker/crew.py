@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+from collections.abc import Mapping
 from typing import Any, Final
 
 from groupjobs import bell, conf
@@ -100,15 +101,15 @@ class Crew:
 
         return state.total_count[bell.CONSUME]
 
-    def pass_on(self, queue: str) -> None:
+    def pass_on(self, queue: str, headers: Mapping[str, Any]) -> None:
         """A bell was received while every slot is taken: it rings once more, for a worker that has one.
 
-        Bounded by what this worker holds back already, or two busy workers would ring for ever.
+        Bounded by what this worker holds back already, and by how many have passed it on.
         """
         from celery.worker import state
 
         if self.free() == 0 and len(state.reserved_requests) < HELD_BACK * self.slots():
-            bell.ring(queue)
+            bell.pass_on(queue, headers)
 
     def leave(self) -> None:
         """The worker shuts down. May be called by a signal handler, and more than once."""

@@ -94,6 +94,27 @@ def test_a_run_is_found_by_the_worker_that_is_free(
     assert percentile(delays, 95) <= 0.5, sorted(delays)
 
 
+def test_f3_bells_that_a_busy_worker_holds_back_do_not_go_round_for_ever(
+    start_worker: StartWorker, store: Store, journal: Journal, gate: Path, valkey: EmbeddedValkey
+) -> None:
+    beats(store, start_worker(options=QUICK, celery={"worker_prefetch_multiplier": 4}))
+    for label in ("a", "b"):
+        jobs.waits.enqueue(label, gate=str(gate), group=label)
+    wait_until(lambda: {"a", "b"} <= {label for label, *_ in journal()})
+    sent = messages_sent(valkey)
+    bell.ring("default", 20)
+    wait_until(lambda: broker(valkey).hlen("unacked") >= 7)
+    gate.touch()
+    wait_until(lambda: not (broker(valkey).llen("celery") or broker(valkey).hlen("unacked")), pause=0.01)
+    assert messages_sent(valkey) - sent <= 20 * (1 + bell.HOPS) + 40
+
+
+def messages_sent(valkey: EmbeddedValkey) -> int:
+    """How many the broker has been given so far."""
+    with valkey.client() as client:
+        return int(client.info("commandstats").get("cmdstat_lpush", {"calls": 0})["calls"])
+
+
 def said(journal: Journal, label: str) -> bool:
     return [label] in journal()
 
