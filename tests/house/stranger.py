@@ -15,7 +15,7 @@ from tests.house.tables import ROOT
 
 COMMANDS: Final = {"pip": "pip", "celery": "celery", "django-admin": "django"}
 OURS: Final = ("DJANGO_", "GROUPJOBS", "PYTEST", "PYTHONPATH", "DATABASE_URL", "CELERY", "BROKER_URL")
-WAITS: Final = 170.0  # seconds; a hang is a failure
+WAITS: Final = 500.0  # seconds; a hang is a failure
 
 
 def build(folder: Path) -> Path:

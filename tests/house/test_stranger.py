@@ -8,7 +8,7 @@ import pytest
 
 from tests.house.stranger import Stranger
 
-pytestmark = [pytest.mark.celery, pytest.mark.slow]
+pytestmark = [pytest.mark.celery, pytest.mark.slow, pytest.mark.timeout(600)]
 
 SETTINGS = """
 import django, os

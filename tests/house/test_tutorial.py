@@ -9,7 +9,7 @@ import pytest
 from tests.house.stranger import Stranger
 from tests.house.tables import ROOT
 
-pytestmark = [pytest.mark.celery, pytest.mark.slow]
+pytestmark = [pytest.mark.celery, pytest.mark.slow, pytest.mark.timeout(600)]
 
 STEPS = ("pack", "pay", "ship")
 

@@ -81,6 +81,7 @@ def test_the_sdist_holds_what_the_wheel_and_its_tests_are_made_of(wheel: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_wheel_works_in_an_empty_environment(stranger: Stranger) -> None:
     stranger.bash(
         "pip install --quiet groupjobs && django-admin startproject site_ . && python manage.py startapp work"
