@@ -37,7 +37,7 @@ API = frozenset(
     )
 )
 # Folders whose tests are not about the database: they run on the first leg only.
-NO_DATABASE = frozenset({"model", "traps", "store", "watchdog", "servers", "worker", "house"})
+NO_DATABASE = frozenset({"model", "traps", "store", "watchdog", "servers", "worker", "house", "observing"})
 WORKERS = pytest.StashKey[list[Worker]]()
 
 

@@ -14,7 +14,8 @@ from groupjobs.store import store_for
 
 QUICK: Final = 5.0  # seconds between two quick sweeps of a queue, across the cluster
 PAGE: Final = 1000
-SHORTEST: Final = 5.0  # seconds that a full sweep may look at rows, however often there is one
+SHARE: Final = 0.5  # of the interval, that a full sweep may look at rows
+SHORTEST: Final = 5.0  # seconds that it may, however often there is one
 PRUNED: Final = 10_000  # runs that one sweep prunes at most; the next one goes on
 
 
@@ -37,7 +38,7 @@ def sweep(queue: str, kind: str = "full") -> Report | None:
 def _full(queue: str) -> Report:
     """Recover for a bounded time; a larger table is gone through by several sweeps, each from where the last ended."""
     store = store_for(queue)
-    seconds = max(SHORTEST, conf.current().sweep_interval / 2)
+    seconds = max(SHORTEST, SHARE * conf.current().sweep_interval)
     report = recover(Scope(queue=queue, after=store.swept_to(), seconds=seconds))
     prune(queue, limit=PRUNED)
     if not report.counts["refused"]:

@@ -15,6 +15,7 @@ from datetime import timedelta
 from io import StringIO
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.test.utils import override_settings
@@ -27,6 +28,7 @@ from groupjobs.moves import publish
 from groupjobs.store import Consumer, Outcome, Store, store_for
 from project.embedded import EmbeddedValkey
 from tests.admin.conftest import MakeRun
+from tests.servers.waiting import wait_until
 
 GROUPS = "/admin/groupjobs/jobgroup/"
 ACT = GROUPS + "act/"
@@ -86,6 +88,12 @@ def press(client: Client, deed: str, **data: object) -> str:
     return html.unescape(answer.content.decode())
 
 
+def choose(client: Client, action: str, run: JobRun) -> None:
+    """An action of the list of runs, confirmed."""
+    data = {"action": action, "_selected_action": run.pk, "select_across": "0", "confirmed": "yes"}
+    assert client.post("/admin/groupjobs/jobrun/", data).status_code == 302
+
+
 def beat(store: Store, worker: str = "host:77:a") -> str:
     store.beat(worker, 2, {})
     return worker
@@ -119,6 +127,8 @@ def test_workers_serve_other_celery_queues(boss: Client, make_run: MakeRun) -> N
         publish([make_run(queue="mail")])
         reason = "1 workers run, but none of them serves the queue mail (Celery queue post)"
         named(boss, "unserved", reason, queue="mail")
+        beat(store_for("mail"), "host:78:a")
+        assert state("mail").word == "waiting"
 
 
 def test_the_host_of_a_run_died_inside_its_ttl(boss: Client, make_run: MakeRun, store: Store, reserve: Reserve) -> None:
@@ -184,6 +194,8 @@ def test_the_rate_is_used_up(boss: Client, make_run: MakeRun) -> None:
         JobRun.objects.filter(pk=served.run).update(status="SUCCEEDED", finished_at=timezone.now())
         named(boss, "rate_limited", state().reason)
         assert re.fullmatch(r"rate limited: its next token comes in (59 min|1 h)", state().reason)
+        press(boss, "limit", count="1000", seconds="1", confirmed="yes")
+        wait_until(lambda: state().word == "waiting", what="a token of the new rate comes at once")
 
 
 def test_redis_was_down_at_enqueue_and_is_still(
@@ -214,6 +226,9 @@ def test_redis_lost_its_memory(
     reason = r"Redis lost its memory [\d.]+ s ago; the queue is rebuilt from rows, which takes up to 5 s"
     assert re.fullmatch(reason, told("rebuilding", recovery="Redis lost its memory and is being rebuilt"))
     assert "Redis lost its memory" in shown(boss)
+    with override_settings(GROUPJOBS={**settings.GROUPJOBS, "WORKER_TTL": 0.6}):
+        wait_until(lambda: "1 refused" not in press(boss, "recover"), what="the TTL has passed, and the queue is open")
+        assert (state().word, JobRun.objects.get().status) == ("no_worker", "READY")
 
 
 def test_an_abandonment_cannot_be_reported(boss: Client, make_run: MakeRun, store: Store) -> None:
@@ -233,6 +248,9 @@ def test_a_run_goes_on_without_a_word(boss: Client, make_run: MakeRun, store: St
     JobRun.objects.update(last_attempted_at=hour)
     JobProgress.objects.update(done=3, updated_at=hour + timedelta(minutes=20))
     named(boss, "quiet", f"#{run.pk} runs for 1 h 1 min on {run.worker}; its progress is unchanged for 41 min")
+    choose(boss, "kill", run)
+    assert "it was asked to cancel" in told("quiet")
+    assert store.beat(run.worker, 1, {}).kills == ((run.consumer, run.pk),)
 
 
 def test_no_worker_knows_the_job(boss: Client, make_run: MakeRun, store: Store) -> None:
@@ -246,6 +264,8 @@ def test_no_worker_knows_the_job(boss: Client, make_run: MakeRun, store: Store) 
     assert reason in shown(boss)
     JobRun.objects.update(status="ABANDONED", reason="unknown_job", finished_at=timezone.now())
     assert f"#{run.pk} was abandoned (no worker knows the job)" in told("unreported", recovery="(unknown_job)")
+    choose(boss, "retry", run)
+    assert state().word == "waiting", "for a worker that knows it by now"
 
 
 def test_a_scheduled_run_does_not_hide_the_head_behind_it(boss: Client, make_run: MakeRun, store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from groupjobs import control, ledger, recovery
 from groupjobs.models import JobRun
-from groupjobs.recovery import COUNTS, Scope
+from groupjobs.recovery import COUNTS, Scope, routine
 from groupjobs.store import Publication, Store, store_for
 from tests.core.ghosts import begin, key, live, member, reserve, row, some, someone, taken, vanish
 from tests.core.rows import QUEUE, attempts, change, new, race, running
@@ -701,3 +702,28 @@ def test_a_rebuild_takes_many_for_lost_in_few_queries(short_ttl: None, store: St
     assert {(row(run).status, row(run).alone, row(run).losses) for run in batch} == {("READY", True, 0)}
     assert attempts(alone[0]) == attempts(batch[0]) == [(40, "lost")]
     assert {entry.alone for entry in store.snapshot([(run.pk, run.group) for run in alone]).entries.values()} == {1}
+
+
+def test_a_large_table_is_gone_through_by_several_sweeps(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is bounded in time, and begins where the last one ended."""
+    monkeypatch.setattr(routine, "PAGE", 3)
+    for name in ("SHARE", "SHORTEST"):
+        monkeypatch.setattr(sys.modules["groupjobs.recovery.sweep"], name, 0.0)
+    runs = [new(group=f"g{n}")[0] for n in range(8)]
+    seen = []
+    for _ in range(4):
+        store.client.delete(f"{store.base}:turn:full")
+        assert recovery.sweep(QUEUE) is not None
+        seen.append(len(known(store, runs)))
+    assert seen == [3, 6, 8, 8]
+    assert store.swept_to() == 3, "the last one has begun again"
+
+
+def test_a_recovery_says_where_to_go_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routine, "PAGE", 3)
+    runs = [new(group=f"g{n}")[0] for n in range(5)]
+    report = recovery.recover(Scope(queue=QUEUE, seconds=0.0))
+    assert (report.go_on, report.counts["republished"]) == (runs[2].pk, 3)
+    report = recovery.recover(Scope(queue=QUEUE, after=report.go_on, seconds=0.0))
+    assert (report.go_on, report.counts["republished"]) == (0, 2)
+    assert set(report.as_dict()) == {*COUNTS, "dry_run", "queues", "details"}

@@ -19,11 +19,13 @@ from groupjobs.models import JobRun
 from groupjobs.moves import publish
 from groupjobs.store import Store, store_for
 from project.embedded import EmbeddedValkey
+from tests.conftest import StartWorker
 from tests.core.rows import change, new
 from tests.core.serving import drain
 from tests.jobsapp.jobs import fails, flaky, noop
 from tests.servers.environment import ROOT
 from tests.servers.waiting import wait_until
+from tests.worker.conftest import QUICK
 
 Samples = dict[tuple[str, ...], float]
 
@@ -173,3 +175,11 @@ except ImportError as error:
     shown = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert "501 The metrics of groupjobs need the package prometheus-client: install groupjobs[prometheus]." in shown
     assert "install groupjobs[otel]" in shown
+
+
+@pytest.mark.celery
+def test_children_of_a_worker_count_for_the_fleet(start_worker: StartWorker, store: Store) -> None:
+    start_worker(groupjobs={"METRICS": True}, options=QUICK)
+    noop.enqueue_many([((), {})] * 30)
+    name = ("groupjobs_runs_total", "tests.jobsapp.jobs.noop", "default", "succeeded")
+    wait_until(lambda: scraped().get(name) == 30, 30, "all runs are counted")
