@@ -39,6 +39,7 @@ matrix: ## the tests of the API for each Python, Django, redis-py, database and 
 .PHONY: screenshots
 screenshots: .venv ## pictures of every page: light, dark and as wide as a phone, in DIR
 	@GROUPJOBS_SCREENSHOTS='$(or $(DIR),build/screenshots)' .ci/test browser -- -m pictures $(PYTEST_ARGS)
+	@cp '$(or $(DIR),build/screenshots)/recovered-run.png' docs/images/
 
 .PHONY: demo
 demo: .venv ## the whole application on a real file; CSV=path takes another one

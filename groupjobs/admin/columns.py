@@ -54,7 +54,12 @@ def age_cell(run: Any) -> SafeString:
 def tries_cell(run: Any) -> SafeString:
     """Attempts of this life against the budget, and losses."""
     lost = format_html('<span class="gj-note gj-below">{}</span>', _("%s lost") % run.losses) if run.losses else ""
-    return live(run, "tries", format_html("{} / {}{}", run.attempts, run.max_attempts, lost))
+    return live(run, "tries", format_html("{}{}", tries_text(run), lost))
+
+
+def tries_text(run: Any) -> str:
+    """Attempts that have ended, of those it may have: each loss has bought one more."""
+    return f"{run.attempts} / {run.max_attempts + run.losses}"
 
 
 def progress_of(run: Any) -> Any:

@@ -10,7 +10,7 @@ from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast, Now
 from django.utils.translation import gettext as _
 
-from groupjobs.admin.columns import progress_of
+from groupjobs.admin.columns import progress_of, tries_text
 from groupjobs.admin.payload import Shown, shown, shown_arguments
 from groupjobs.admin.phrases import phrase
 from groupjobs.explain import State, duration, explain_run, facts_of_run, reason_text, seconds_between
@@ -100,7 +100,7 @@ def facts(run: Any) -> list[tuple[str, Any]]:
         (_("Job"), run.job),
         (_("Queue"), run.queue),
         (_("Age"), duration(seconds_between(run.enqueued_at, run.now))),
-        (_("Attempts"), f"{run.attempts} / {run.max_attempts}"),
+        (_("Attempts"), tries_text(run)),
         (_("Losses"), f"{run.losses} / {run.max_losses}"),
         (_("Life"), run.life),
         (_("Enqueued"), run.enqueued_at),

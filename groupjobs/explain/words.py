@@ -164,7 +164,7 @@ def _own_time(head: RunFacts, left: float) -> State:
     if not head.failures:
         reason = _("#%(run)s is due in %(left)s") % {"run": head.id, "left": duration(left)}
         return State("scheduled", reason, until=head.run_after, mend="at_once")
-    told = {"run": head.id, "left": duration(left), "next": head.attempts + 1, "most": head.max_attempts}
+    told = {"run": head.id, "left": duration(left), "next": head.failures + 1, "most": head.max_attempts}
     reason = _("#%(run)s backs off for another %(left)s before attempt %(next)s of %(most)s") % told
     if head.failure:
         reason = _("%(reason)s, after %(failure)s") % {"reason": reason, "failure": head.failure}

@@ -115,6 +115,7 @@ def test_all_matching_runs(boss: Client, make_run: MakeRun, store: Store) -> Non
     assert not JobRun.objects.filter(status="FAILED").exists()
 
 
+@pytest.mark.api
 def test_from_the_page_of_a_run_back_to_it(boss: Client, make_run: MakeRun, store: Store) -> None:
     run = make_run("FAILED")
     page = boss.get(f"{LIST}{run.pk}/change/").content.decode()

@@ -84,6 +84,7 @@ def test_nonsense_in_the_address_is_no_error(boss: Client, make_run: MakeRun, qu
     assert boss.get(LIST + query).status_code in (200, 302)
 
 
+@pytest.mark.api
 @pytest.mark.skipif(not hasattr(admin, "ActionLocation"), reason="from Django 6.1 on")
 def test_the_change_form_takes_actions_itself(boss: Client, make_run: MakeRun, store: Store) -> None:
     run = make_run("FAILED")

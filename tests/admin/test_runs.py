@@ -35,7 +35,7 @@ def test_the_list_shows_status_group_and_progress(boss: Client, make_run: MakeRu
     assert "&lt;b&gt;aircraft" in text
     assert "&lt;i&gt;leg" in text
     assert 'value="25.0"' in text
-    assert "1 / 5" in text
+    assert "1 / 7" in text  # each loss has bought one more
     assert "2 lost" in text
 
 

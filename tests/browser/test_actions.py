@@ -18,7 +18,7 @@ from tests.admin.conftest import MakeRun, Staff
 from tests.browser.conftest import OpenPage
 from tests.browser.pictures import picture
 from tests.conftest import StartWorker
-from tests.jobsapp.jobs import first_waits
+from tests.jobsapp.jobs import inspects
 from tests.servers.waiting import wait_until
 from tests.servers.worker import Worker
 
@@ -50,11 +50,11 @@ def test_a_ghost_is_recovered_and_ends_well(
     boss: Client, open_page: OpenPage, start_worker: StartWorker, settings: Any, tmp_path: Path
 ) -> None:
     settings.GROUPJOBS = {**settings.GROUPJOBS, "WORKER_TTL": 2}
-    worker = start_worker(groupjobs={"WORKER_TTL": 2})
-    number = int(first_waits.enqueue(label="leg 7", gate=str(tmp_path / "gate"), group="aircraft:N14228").id)
+    worker = start_worker(groupjobs={"WORKER_TTL": 2}, env={"GROUPJOBS_TEST_GATE": str(tmp_path / "gate")})
+    number = int(inspects.enqueue(tail="N14228", engines=2).id)
     wait_until((tmp_path / "gate.first").exists, what="its first attempt runs")
     run = JobRun.objects.get(pk=number)
-    page = open_page(boss, color_scheme="light")
+    page = open_page(boss, color_scheme="light", viewport={"width": 1040, "height": 780})
     page.goto(address(run))
     expect(page.locator(".gj-head")).to_contain_text(f"#{run.pk} runs")
     page.evaluate("window.sameDocument = true")
@@ -65,10 +65,13 @@ def test_a_ghost_is_recovered_and_ends_well(
     confirm(page, "Recover", "1 requeued")
     expect(page.get_by_text("Recover: 1 changed, 0 skipped")).to_be_visible()
     expect(page.locator(".gj-head")).to_contain_text("READY")
-    start_worker(groupjobs={"WORKER_TTL": 2})
+    start_worker(groupjobs={"WORKER_TTL": 2}, env={"GROUPJOBS_TEST_GATE": str(tmp_path / "gate")})
     expect(page.locator(".gj-head")).to_contain_text("SUCCEEDED")
     expect(page.locator(".gj-tries .gj-try strong")).to_have_text(["lost", "succeeded"])
-    picture(page, "recovered-run")
+    expect(page.get_by_role("button", name="Retry", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Recover")).to_have_count(0)
+    expect(page.locator(".gj-facts")).to_contain_text("2 / 2")
+    picture(page, "recovered-run", whole=False)
 
 
 def test_two_clicks_are_one_deed(boss: Client, open_page: OpenPage, make_run: MakeRun, store: Store) -> None:

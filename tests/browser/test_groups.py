@@ -78,6 +78,14 @@ def test_pages_refresh_without_being_loaded_again_until_somebody_stops_them(
     publish([make_run(group="aircraft:N14228")])
     expect(page.get_by_role("link", name="aircraft:N14228")).to_be_visible()
     assert page.evaluate("window.sameDocument")
+    page.goto(GROUP)
+    page.get_by_label("Reason of the hold").fill("typed, but not sent")
+    page.locator("body").click()
+    page.keyboard.press("Escape")
+    publish([make_run(group="aircraft:N14228")])
+    expect(page.locator(".gj-facts").first).to_contain_text("2")
+    assert page.get_by_label("Reason of the hold").input_value() == "typed, but not sent"
+    page.goto(GROUPS)
     page.get_by_role("button", name="Stop updating").click()
     with page.expect_request("**/jobgroup/"):
         page.get_by_role("button", name="Update again").click()

@@ -128,7 +128,7 @@ CASES = [
     (
         "backing_off",
         facts(
-            head=replace(HEAD, run_after=later(12), failures=1, attempts=1, max_attempts=5, failure="ValueError"),
+            head=replace(HEAD, run_after=later(12), failures=1, attempts=3, max_attempts=5, failure="ValueError"),
             later=12.0,
         ),
         "#5 backs off for another 12 s before attempt 2 of 5, after ValueError",

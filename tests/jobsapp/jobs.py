@@ -245,6 +245,20 @@ def first_waits(label: str, gate: str, group: str = "g") -> str:
     return "first"
 
 
+@job(group="aircraft:{tail}", name="logbook.jobs.inspect", takes_context=True)
+def inspects(context: Any, tail: str, engines: int) -> str:
+    """Only the first attempt waits, at the gate that the environment of its worker names."""
+    gate = os.environ["GROUPJOBS_TEST_GATE"]
+    context.progress(done=1, total=engines, message="engine 1", phase="engines")
+    try:
+        Path(f"{gate}.first").touch(exist_ok=False)
+    except FileExistsError:
+        context.progress(done=engines, total=engines, message="all engines")
+        return "airworthy"
+    wait_at(gate)
+    return "not reached"
+
+
 @job(takes_context=True)
 def deletes_itself(context: Any, label: str) -> None:
     say(label)

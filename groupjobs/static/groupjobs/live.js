@@ -14,6 +14,7 @@
   const busy = (region) =>
     region.contains(document.activeElement) ||
     region.querySelector("details[open], input:checked") !== null ||
+    [...region.querySelectorAll("input")].some((input) => input.value !== input.defaultValue) ||
     region.contains(document.getSelection().anchorNode && !document.getSelection().isCollapsed
       ? document.getSelection().anchorNode : null);
 
