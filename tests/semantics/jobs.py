@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
-from groupjobs import SoftTimeLimit, job
+from groupjobs import Cancel, Hold, Retry, SoftTimeLimit, job
 from tests.jobsapp.journal import say, wait_at
 from tests.jobsapp.models import Written
 
@@ -200,3 +200,35 @@ def chains(label: str, follow: list[str], group: str = "c") -> None:
 def renamed(label: str) -> str:
     say("renamed", label)
     return label
+
+
+# --- coroutines
+
+
+@job(takes_context=True, max_attempts=2, group="{group}")
+async def ends_as_asked(context: Any, what: str, group: str = "g") -> str:
+    await asyncio.sleep(0)
+    if what == "retry" and context.attempt == 1:
+        raise Retry(after=0)
+    if what == "cancel":
+        raise Cancel("no more")
+    if what == "hold":
+        raise Hold("look")
+    return what
+
+
+@job(takes_context=True, atomic=True)
+async def writes_later(context: Any, label: str, fails: bool = False) -> str:
+    await Written.objects.acreate(label=label, run=context.run_id, fence=context.fence)
+    await labelled.aenqueue(f"after {label}")
+    if fails:
+        raise ValueError(label)
+    return label
+
+
+@job(takes_context=True)
+async def listens_later(context: Any, gate: str) -> None:
+    for step in context.track(iter(int, 1)):
+        if not step:
+            say("walks")
+        await asyncio.sleep(0.01)
