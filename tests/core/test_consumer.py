@@ -597,8 +597,9 @@ def counted_steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return calls
 
 
-def test_script_calls_and_commits_are_few(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2,000 no-op runs in 200 groups on one consumer."""
+def test_script_calls_and_commits_are_few(store: Store, batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2,000 no-op runs in 200 groups on one consumer, on however slow a machine."""
+    batches()
     runs = [run for group in range(200) for run in jobs.noop.using(group=f"g{group}").enqueue_many([((), {})] * 10)]
     calls = counted_steps(monkeypatch)
     commits: list[str] = []
@@ -617,6 +618,6 @@ def test_script_calls_and_commits_are_few(store: Store, monkeypatch: pytest.Monk
     with Watched() as watched, connection.execute_wrapper(execute):
         serve(watched=watched)
     assert Counter(statuses(runs)) == {"SUCCEEDED": 2000}
-    assert calls.count("step") <= 200
-    assert len(calls) <= 200
-    assert len(commits) <= 400
+    assert calls.count("step") <= 60
+    assert len([call for call in calls if call != "beat"]) <= 60
+    assert len(commits) <= 200
