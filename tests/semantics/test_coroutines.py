@@ -17,6 +17,8 @@ from tests.jobsapp.models import Written
 from tests.semantics.jobs import ends_as_asked, listens_later, writes_later
 from tests.servers.waiting import wait_until
 
+pytestmark = pytest.mark.api
+
 Said = Callable[[], list[list[Any]]]
 
 

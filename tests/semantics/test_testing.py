@@ -31,6 +31,8 @@ from tests.jobsapp.jobs import (
 from tests.jobsapp.models import Written
 from tests.semantics.jobs import calls_back, coalesced, enqueues_itself, leaves_a_transaction, slow_to_retry
 
+pytestmark = pytest.mark.api
+
 pytest_plugins = ["groupjobs.testing.fixtures"]
 
 NOWHERE = {"GROUPJOBS": {"REDIS": "redis://127.0.0.1:1/0"}}

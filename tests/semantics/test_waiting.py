@@ -21,6 +21,8 @@ from tests.jobsapp.jobs import fails, note, waits
 from tests.semantics.jobs import chains, renamed
 from tests.servers.waiting import wait_until
 
+pytestmark = pytest.mark.api
+
 Said = Callable[[], list[list[Any]]]
 
 

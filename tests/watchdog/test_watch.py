@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from groupjobs.store import Outcome, Publication
-from groupjobs.watchdog.home import incarnation
+from groupjobs.watchdog.home import Execution, incarnation
 from groupjobs.watchdog.processes import Process, look
+from groupjobs.watchdog.pulse import Pulse
 from groupjobs.watchdog.roll import Roll
 from project.embedded import EmbeddedValkey
 from tests.servers.waiting import wait_until
@@ -141,6 +142,15 @@ def test_a_kill_that_comes_too_late_for_its_run_costs_the_next_one_nothing(watch
     roll.call()
     assert (roll.dead["one"]["over"], roll.dead["one"]["struck"], roll.dead["one"]["run"]) == (False, True, 2)
     os.kill(watched.keeper.pid, signal.SIGCONT)
+
+
+def test_the_end_of_a_worker_still_tells_which_run_was_overdue(watched: Watched, child: Child) -> None:
+    watched.serves("one", child().pid, 1)
+    fence = watched.store.snapshot([(1, "group 1")]).entries[1].fence
+    pulse = Pulse(QUEUE, watched.store, watched.home, os.getpid(), 2, TTL)
+    known = Execution(queue=QUEUE, worker=watched.worker, pid=1, run=1, fence=fence, over=True)
+    pulse.end(False, {"one": known})
+    assert watched.store.snapshot([(1, "group 1")]).entries[1].overdue
 
 
 def test_a_run_that_ends_within_its_limit_is_left_alone(watched: Watched, child: Child) -> None:
