@@ -21,6 +21,14 @@ LONGEST_FUNCTION = 30
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "managers", "service", "services", "misc", "common"}
 # Generated from the models.
 GENERATED = {PACKAGE / "migrations"}
+TESTS = ROOT / "tests"
+# Long ones that are still to be split, and the model, which is one program to be read on its own.
+LONG = {
+    *(TESTS / "core" / f"test_{name}.py" for name in ("bad_input", "recovery", "windows")),
+    TESTS / "admin" / "test_situations.py",
+    TESTS / "jobsapp" / "jobs.py",
+    TESTS / "model" / "protocol_model.py",
+}
 
 
 def sources(*patterns: str) -> list[Path]:
@@ -41,7 +49,8 @@ def lines_of_code(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def test_files_are_short() -> None:
-    lengths = {path.relative_to(ROOT): len(path.read_text().splitlines()) for path in sources("*.py", "*.lua")}
+    files = {*sources("*.py", "*.lua"), *TESTS.rglob("*.py")} - LONG
+    lengths = {path.relative_to(ROOT): len(path.read_text().splitlines()) for path in files}
     assert {path: length for path, length in lengths.items() if length > LONGEST_FILE} == {}
 
 
