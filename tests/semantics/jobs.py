@@ -81,9 +81,9 @@ def writes_for_ever(context: Any, label: str) -> None:
 
 
 @job(soft_time_limit=0.3)
-async def awaits_for_ever(label: str) -> None:
+async def awaits_for_long(label: str) -> None:
     say("begins", label)
-    await asyncio.Event().wait()
+    await asyncio.wait_for(asyncio.Event().wait(), 20)
 
 
 @job(soft_time_limit=5)

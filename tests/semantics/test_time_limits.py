@@ -10,7 +10,7 @@ from tests.core.serving import drain
 from tests.jobsapp.models import Written
 from tests.semantics.jobs import (
     awaits_briefly,
-    awaits_for_ever,
+    awaits_for_long,
     softly_limited,
     tidies_up,
     writes_for_ever,
@@ -59,7 +59,7 @@ def test_an_atomic_run_is_rolled_back(store: Store) -> None:
 
 
 def test_a_coroutine_is_interrupted_where_it_waits(store: Store) -> None:
-    waiting, own = awaits_for_ever.enqueue("a"), awaits_briefly.enqueue("b")
+    waiting, own = awaits_for_long.enqueue("a"), awaits_briefly.enqueue("b")
     drain()
     assert (row(waiting).status, outcomes(row(waiting))) == ("FAILED", ["timed_out"])
     assert (row(own).status, row(own).result) == ("SUCCEEDED", "its own timeout")
