@@ -71,10 +71,10 @@ def consume(queue: str) -> None:
 
 
 def sweep(queue: str, kind: str) -> None:
-    """Recover a queue: "full", "quick" or "rebuild"."""
-    from groupjobs import recovery
+    """Recover a queue: "full", "quick" or "rebuild". While a server is away there is one line about it, no more."""
+    from groupjobs.recovery.sweep import try_to_sweep
 
-    recovery.sweep(queue, kind)
+    try_to_sweep(queue, kind)
 
 
 class DatabaseAway(Exception):

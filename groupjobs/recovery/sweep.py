@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.db import Error
+
 from groupjobs import bell, conf, ledger, moves
+from groupjobs.outage import Outage
 from groupjobs.recovery.pruning import prune
 from groupjobs.recovery.rebuild import rebuild
 from groupjobs.recovery.report import Report, Scope
 from groupjobs.recovery.routine import recover
 from groupjobs.signals import queue_recovered
 from groupjobs.store import store_for
+
+outage = Outage("A server that sweeps need")
 
 QUICK: Final = 5.0  # seconds between two quick sweeps of a queue, across the cluster
 PAGE: Final = 1000
@@ -33,6 +38,17 @@ def sweep(queue: str, kind: str = "full") -> Report | None:
     if kind == "quick":
         return publish_flagged(queue)
     return _full(queue)
+
+
+def try_to_sweep(queue: str, kind: str) -> None:
+    """A sweep that a tick asked for, as it will again: a server that is away is named once, not with each of them."""
+    try:
+        sweep(queue, kind)
+    except (Error, *moves.REDIS_ERRORS) as error:
+        outage.failed(error, "sweeps are asked for until it is back")
+        ledger.forget_connection()
+    else:
+        outage.ended()
 
 
 def _full(queue: str) -> Report:

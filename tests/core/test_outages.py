@@ -14,10 +14,11 @@ from django.db import connection, connections
 from groupjobs import recovery
 from groupjobs.consumer.patience import Patience
 from groupjobs.models import JobRun
+from groupjobs.recovery.sweep import try_to_sweep
 from groupjobs.store import Store
 from project.embedded import EmbeddedValkey
 from project.embedded_postgres import EmbeddedPostgres
-from tests.core.rows import again, attempts
+from tests.core.rows import QUEUE, again, attempts
 from tests.core.serving import Watched, drain, ended, pk_of, reopen, serve, serving, traces
 from tests.jobsapp import jobs
 from tests.servers.waiting import wait_until
@@ -120,6 +121,18 @@ def test_redis_is_killed_while_a_handler_runs(
     ended_once(behind)
     assert journal() == [["A", "begins"], ["A", "ends"], ["B"]]
     assert traces(store) == []
+
+
+def test_sweeps_name_a_server_that_is_away_once(
+    store: Store, valkey: EmbeddedValkey, caplog: pytest.LogCaptureFixture
+) -> None:
+    valkey.kill()
+    for kind in ("quick", "full", "rebuild"):
+        try_to_sweep(QUEUE, kind)
+    assert len(warnings(caplog, "sweeps need")) == 1
+    valkey.start()
+    try_to_sweep(QUEUE, "quick")
+    assert len(warnings(caplog, "sweeps need", "answers again")) == 1
 
 
 def test_d2_redis_is_down_when_a_run_ends(
