@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
 
+from groupjobs import conf, moves
 from groupjobs.models import JobProgress, JobRun
 from groupjobs.store import Store
 from tests.core.rows import QUEUE, again, attempts
@@ -223,3 +225,22 @@ def test_script_calls_and_commits_are_few(store: Store, batches: Batches, monkey
     assert calls.count("step") <= 60
     assert len([call for call in calls if call != "beat"]) <= 60
     assert len(commits) <= 200
+
+
+def test_slow_commits_make_batches_no_smaller(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that takes longer than the interval is what batches are for."""
+    settle, step, wants = moves.settle, Store.step, []
+
+    def slow(*arguments: Any) -> Any:
+        time.sleep(2 * conf.current().commit_interval)
+        return settle(*arguments)
+
+    def seen(self: Store, consumer: Any, number: int, want: int, *rest: Any) -> Any:
+        wants.append(want)
+        return step(self, consumer, number, want, *rest)
+
+    monkeypatch.setattr(moves, "settle", slow)
+    monkeypatch.setattr(Store, "step", seen)
+    jobs.noop.enqueue_many([((), {})] * 400)
+    drain()
+    assert max(wants) >= 16, wants
