@@ -106,7 +106,7 @@ def _notes(status: Status) -> list[str]:
     notes = []
     for found in status.queues:
         told = found.facts.overview
-        if told is not None:
+        if told is not None and told.sweep_age_ms is not None:
             ages = {"queue": found.facts.name, "age": duration(seconds(told.sweep_age_ms))}
             notes.append(escape(_("Last full sweep of %(queue)s: %(age)s ago.") % ages))
     if status.unreported:

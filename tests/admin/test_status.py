@@ -132,6 +132,17 @@ def test_watching_says_it_again(monkeypatch: pytest.MonkeyPatch, store: Store) -
     assert [json.loads(line)["queues"][0]["queue"] for line in out.getvalue().splitlines()] == ["default"] * 3
 
 
+def test_names_that_look_like_markup_are_shown_as_they_are(make_run: MakeRun, store: Store) -> None:
+    name = "[/red] [bold]x"
+    publish([make_run(group=name)])
+    control.hold("default", name, "[/b]")
+    out = StringIO()
+    call_command("recover_ghosts", "--dry-run", stdout=out)
+    for text in (shown(), shown("--group", name), out.getvalue()):
+        assert name in text
+        assert ": [/b]" in text
+
+
 def test_redis_that_is_down_is_a_fact(make_run: MakeRun, valkey: EmbeddedValkey) -> None:
     make_run()
     valkey.kill()

@@ -60,24 +60,29 @@ def plan_of(sql: str, params: Any) -> list[str]:
         return [str(row[-1]) for row in cursor.fetchall()]
 
 
-def reads_the_table(sql: str, params: Any) -> list[str]:
-    """The plan if it may read every row, else nothing. A first page in the order of ids reads no more than itself."""
+def reads_the_table(sql: str, params: Any, windows: bool = False) -> list[str]:
+    """The plan if it may read every row, else nothing. A first page in the order of ids reads no more than itself.
+
+    `windows`: it may walk over ids above or below a bound, which is known to be near.
+    """
     plan = plan_of(sql, params)
     whole = _whole_in_sqlite if connection.vendor == "sqlite" else _whole_in_postgres
-    return plan if whole(plan, sql) else []
+    return plan if whole(plan, sql, windows) else []
 
 
-def _whole_in_sqlite(plan: list[str], sql: str) -> bool:
+def _whole_in_sqlite(plan: list[str], sql: str, windows: bool) -> bool:
     bare = any(re.match(rf"SCAN ({RUN}|r|e)$", line) for line in plan)
-    return bare and not _first_page(sql)
+    walked = any(re.match(rf"SEARCH ({RUN}|r|e) USING INTEGER PRIMARY KEY \(rowid[<>]", line) for line in plan)
+    return (bare and not _first_page(sql)) or (walked and not windows)
 
 
-def _whole_in_postgres(plan: list[str], sql: str) -> bool:
+def _whole_in_postgres(plan: list[str], sql: str, windows: bool) -> bool:
     for number, line in enumerate(plan):
         told = " ".join(plan[number + 1 : number + 3])
         if f"Seq Scan on {RUN}" in line and not _first_page(sql):
             return True
-        if f"{RUN}_pkey on" in line and "Index Cond" not in told and "Filter" in told:
+        walked = not re.search(r"Index Cond: \([^)]*=", told) and not (windows and "Index Cond" in told)
+        if f"{RUN}_pkey on" in line and "Filter" in told and walked:
             return True
     return False
 

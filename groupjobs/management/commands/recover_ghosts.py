@@ -94,13 +94,14 @@ def table(report: Report) -> str:
 
 
 def _lines(report: Report) -> Any:
+    from rich.markup import escape
     from rich.table import Table
 
     lines = Table()
     for name in ("run", "group", "queue", "verdict", "reason", "worker"):
         lines.add_column(name)
     for detail in report.details[:MOST_LINES]:
-        lines.add_row(*(str(detail[name]) for name in ("run", "group", "queue", "verdict", "reason", "worker")))
+        lines.add_row(*(escape(str(detail[name])) for name in ("run", "group", "queue", "verdict", "reason", "worker")))
     if len(report.details) > MOST_LINES:
         lines.add_row("...", f"{len(report.details) - MOST_LINES} more", "", "", "", "")
     return lines
