@@ -52,8 +52,8 @@ def _due(queue: str, runs: Sequence[int] | None) -> Iterator[JobRun]:
     """Runs whose report is due and whose hooks are known here. Each must be claimed before the next is asked for."""
     unknown: set[str] = set()
     while page := ledger.unreported(queue, PARKED, runs, unknown):
-        unknown |= {run.job for run in page if not _knows(run)}
-        yield from (run for run in page if _knows(run))
+        unknown |= {run.job for run in page if not knows(run)}
+        yield from (run for run in page if knows(run))
 
 
 def deliver_here(queue: str, runs: Sequence[int] | None = None) -> int:
@@ -79,7 +79,8 @@ def _deliver_and_close(queue: str, runs: Sequence[int]) -> None:
         connections.close_all()
 
 
-def _knows(run: JobRun) -> bool:
+def knows(run: JobRun) -> bool:
+    """Whether this process may report it: it has the job's code, or nobody is known to."""
     return run.reason == lifecycle.UNKNOWN_JOB or registry.resolve(run.job) is not None
 
 

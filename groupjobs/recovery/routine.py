@@ -49,6 +49,7 @@ def _recover_queue(queue: str, scope: Scope, report: Report, hooks: float) -> No
     if scope.runs is None and not report.go_on:
         drop_dead_entries(store, queue, scope, report)
     if report.dry_run:
+        report.count("reported", report.counts["abandoned"] - before["abandoned"])  # as soon as they are
         _foresee_reports(queue, scope, report)
         return
     if scope.runs is None and scope.group is None:
@@ -62,7 +63,7 @@ def _recover_queue(queue: str, scope: Scope, report: Report, hooks: float) -> No
 
 def _foresee_reports(queue: str, scope: Scope, report: Report) -> None:
     """The abandonments that would be reported now."""
-    for run in ledger.unreported(queue, reports.PARKED, scope.runs):
+    for run in filter(reports.knows, ledger.unreported(queue, reports.PARKED, scope.runs)):
         report.count("reported")
         why = f"abandoned ({run.reason}); its report was tried {run.report_attempts} times"
         report.detail(run.pk, run.group, queue, "reported", why, run.worker)
