@@ -72,6 +72,7 @@ def cost(page: Page, address: str) -> float:
     return min(times)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(connection.vendor not in NUMBERS, reason="makes its rows with SQL of PostgreSQL or SQLite")
 def test_a_million_runs(boss: Client, open_page: OpenPage, make_run: MakeRun, store: Store) -> None:
     like = make_run("SUCCEEDED")
