@@ -56,6 +56,8 @@ def check(walk: Walk) -> None:
         if number == 0 and "cancel" in scenario.faults:
             ends |= {"CANCELLED"}
         assert row.status in ends, f"{number} {row.status} {row.reason}"
+        if row.status == "SUCCEEDED":
+            assert row.result == row.fence, f"the outcome of {number} is a late worker's"
         slept = row.attempt_log.filter(outcome="lost", worker__in=[actor.worker for actor in walk.zombies]).count()
         assert row.losses <= walk.deaths[row.pk] + slept, f"{number} has losses that were none"
         if poison:

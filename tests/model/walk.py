@@ -134,7 +134,8 @@ class Walk:
     def die(self, actor: Actor, seen: bool = True) -> None:
         """One process ends. When it is of a pool, its watchdog has seen it."""
         worker = next(worker for worker in self.workers if worker.actor is actor)
-        self.deaths.update(JobRun.objects.filter(consumer=worker.nonce, status="RUNNING").values_list("pk", flat=True))
+        lost = JobRun.objects.filter(consumer=worker.nonce, status="RUNNING", alone=True)
+        self.deaths.update(lost.values_list("pk", flat=True))
         actor.kill()
         self.inside.pop(actor, None)
         worker.actor = None
@@ -144,7 +145,6 @@ class Walk:
     def silence(self, worker: Worker) -> None:
         """Its last beat is longer ago than a TTL."""
         self.store.client.zadd(f"{self.store.base}:workers", {worker.name: -1e9}, xx=True)
-        self.deaths.update(JobRun.objects.filter(worker=worker.name, status="RUNNING").values_list("pk", flat=True))
 
     def beat(self) -> None:
         """Every watchdog that lives."""
