@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from groupjobs import conf
+from groupjobs import conf, ledger
 from groupjobs.explain.groups import GroupState, explained
 from groupjobs.explain.listing import Found, listed, named
 from groupjobs.recovery import Report
@@ -20,7 +20,7 @@ def add_causes(report: Report, queue: str, group: str | None) -> None:
 
     What recovery would move keeps its own line; of a kept run the reason is told in full.
     """
-    queues = [queue] if queue else sorted(conf.current().queues)
+    queues = [queue] if queue else sorted({*conf.current().queues, *ledger.queues_with_live_runs()})
     found = named(queues, group) if group is not None else _waiting(queues)
     said = {line["run"]: line for line in report.details}
     for known in explained(found):

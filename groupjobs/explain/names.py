@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 NAMES: Final = {
     "unreachable": _("Redis down"),
     "newer": _("newer release"),
+    "unnamed": _("no such queue"),
     "rebuilding": _("rebuilding"),
     "held": _("held"),
     "paused": _("queue paused"),

@@ -59,7 +59,7 @@ def _facts(queue: str, told: Mapping[str, Told]) -> QueueFacts:
     )
     match told.get(queue):
         case None:
-            return replace(facts, problem="the settings name no such queue")
+            return replace(facts, state="unnamed")
         case replies.NewerFormat():
             return replace(facts, state="format")
         case Exception() as error:

@@ -40,6 +40,8 @@ def _unreachable(facts: GroupFacts) -> State | None:
         return State("unreachable", _("Redis does not answer: %s") % facts.queue.problem)
     if facts.queue.state == "format":
         return State("newer", _("a newer release of groupjobs made the keys of the queue"))
+    if facts.queue.state == "unnamed":
+        return State("unnamed", _("the settings name no queue %s, so nobody serves it") % facts.queue.name)
     return None
 
 

@@ -68,8 +68,8 @@ def reports_waiting(queues: Sequence[str]) -> list[int]:
 
 def status_of_group(queue: str, group: str) -> Status:
     """One group, in each queue that has it; a group that nobody waits in is idle in every queue."""
-    queues = [queue] if queue else sorted(conf.current().queues)
-    found = named(queues, group) or [(name, group, 0) for name in queues]
+    queues = [queue] if queue else sorted({*conf.current().queues, *ledger.queues_with_live_runs()})
+    found = named(queues, group) or [(name, group, 0) for name in queues if name in conf.current().queues]
     return Status(groups=explained(found))
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from groupjobs.explain import GroupState, Summary, WorkerFacts, duration, mend_text
+from groupjobs.explain import NAMES, GroupState, Summary, WorkerFacts, duration, mend_text
 from groupjobs.management.status import Status, last_hour, seconds
 
 
@@ -62,6 +62,8 @@ def _state(found: Summary) -> str:
     facts = found.facts
     if facts.state == "down":
         return _("Redis does not answer: %s") % facts.problem
+    if facts.state == "unnamed":
+        return str(NAMES["unnamed"])
     if facts.pause is not None:
         return ": ".join(filter(None, (_("the queue is paused"), facts.pause.by, facts.pause.reason)))
     if facts.state == "rebuild" and facts.absent:

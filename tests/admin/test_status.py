@@ -132,6 +132,14 @@ def test_watching_says_it_again(monkeypatch: pytest.MonkeyPatch, store: Store) -
     assert [json.loads(line)["queues"][0]["queue"] for line in out.getvalue().splitlines()] == ["default"] * 3
 
 
+def test_a_queue_that_the_settings_do_not_name(make_run: MakeRun, store: Store) -> None:
+    make_run(queue="former")
+    (group,) = facts("--group", "g")["groups"]
+    assert (group["queue"], group["state"]) == ("former", "unnamed")
+    assert [queue["state"] for queue in facts()["queues"]] == ["open", "unnamed"]
+    assert "the settings name no queue former, so nobody serves it" in shown()
+
+
 def test_names_that_look_like_markup_are_shown_as_they_are(make_run: MakeRun, store: Store) -> None:
     name = "[/red] [bold]x"
     publish([make_run(group=name)])

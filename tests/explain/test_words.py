@@ -44,6 +44,12 @@ CASES = [
     ("unreachable", facts({"state": "down", "problem": "refused"}), "Redis does not answer: refused", ""),
     ("newer", facts({"state": "format"}), "a newer release of groupjobs made the keys of the queue", ""),
     (
+        "unnamed",
+        facts({"state": "unnamed"}),
+        "the settings name no queue default, so nobody serves it",
+        "",
+    ),
+    (
         "rebuilding",
         facts({"state": "rebuild", "rebuilding": 3.0}),
         "Redis lost its memory 3 s ago; the queue is rebuilt from rows, which takes up to 15 s",
