@@ -10,6 +10,7 @@ from typing import Any
 from groupjobs.consumer.gate import Gate
 from groupjobs.ledger import Settlement
 from groupjobs.lifecycle import Seen
+from groupjobs.moves import Settled
 from groupjobs.registry import Handler
 from groupjobs.store import Consumer, Lease, Outcome, Reservation, Store
 from groupjobs.store.replies import StepReply
@@ -111,6 +112,12 @@ class Book:
     def in_state(self, *states: str) -> list[Item]:
         """Items in these states, in the order of the line."""
         return [item for item in self.items if item.state in states]
+
+    def settled(self, item: Item, settled: Settled | None) -> None:
+        """Its row is right, and says what was taken; None: an atomic run, which has settled it itself."""
+        if settled is not None:
+            item.settlement = settled.settlement
+        self.told(item, settled.outcome if settled else Outcome(item.run, item.reservation.fence, "done"))
 
     def told(self, item: Item, outcome: Outcome) -> None:
         """The row is right; remember what Redis is to hear."""

@@ -216,7 +216,7 @@ class Service:
             written = [(i.row, i.settlement) for i in ran if i.settlement and not i.settlement.committed]
             told = self._write([*written, *((item.row, _returned(item)) for item in back)], patient)
             for item in (*ran, *back):
-                self.book.told(item, told.get(item.run) or Outcome(item.run, item.reservation.fence, "done"))
+                self.book.settled(item, told.get(item.run))
             self.committed = time.monotonic()
         announcing.settled(self.queue, ran)
 
@@ -236,7 +236,7 @@ class Service:
                 item.state = BACK if item.state == WAIT else item.state
         self.settle(patient=patient)
 
-    def _write(self, items: Sequence[moves.Item], patient: bool) -> dict[int, Outcome]:
+    def _write(self, items: Sequence[moves.Item], patient: bool) -> dict[int, moves.Settled]:
         if not items:
             return {}
         if not patient:

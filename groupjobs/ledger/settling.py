@@ -15,7 +15,7 @@ from groupjobs.ledger import sql
 from groupjobs.ledger.attempts import Attempt, record
 from groupjobs.ledger.database import connection
 from groupjobs.ledger.transitions import transit
-from groupjobs.lifecycle import LIVE, RUNNING, TRANSITIONS
+from groupjobs.lifecycle import LIVE, REQUESTED, RUNNING, TRANSITIONS
 
 SETTLED = "settled"
 GONE = "gone"  # the row ended otherwise, or is no more
@@ -124,7 +124,8 @@ def _settle_one(settlement: Settlement) -> Answer:
         "clear_alone": settlement.failed,
     }
     name = settlement.transition
-    if name == "retry" and transit("cancel", settlement.run, RUNNING, settlement.fence, asked=True, **changes):
+    ended = {**changes, "reason": REQUESTED}
+    if name == "retry" and transit("cancel", settlement.run, RUNNING, settlement.fence, asked=True, **ended):
         return Answer(SETTLED, "CANCELLED", settlement.fence)
     if transit(name, settlement.run, RUNNING, settlement.fence, **changes):
         return Answer(SETTLED, TRANSITIONS[name].target, settlement.fence)

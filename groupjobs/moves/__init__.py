@@ -7,7 +7,7 @@ from groupjobs.moves.ending import end, tell_lost
 from groupjobs.moves.holding import announce_hold, cancel_line, hold, limit, mirror_groups, remind, resume
 from groupjobs.moves.losing import lose, lose_all
 from groupjobs.moves.publishing import REDIS_ERRORS, place_anew, publication, publish, publish_later
-from groupjobs.moves.settling import Item, outcome, settle
+from groupjobs.moves.settling import Item, Settled, outcome, settle
 from groupjobs.moves.telling import announce, heard
 from groupjobs.moves.timing import time_out
 from groupjobs.moves.withdrawing import withdraw
@@ -15,6 +15,7 @@ from groupjobs.moves.withdrawing import withdraw
 __all__ = [
     "REDIS_ERRORS",
     "Item",
+    "Settled",
     "announce",
     "announce_hold",
     "cancel_line",

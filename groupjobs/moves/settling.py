@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from groupjobs import ledger
 from groupjobs.ledger import Answer, Settlement
-from groupjobs.lifecycle import Seen
+from groupjobs.lifecycle import CANCELLED, REQUESTED, Seen
 from groupjobs.moves import holding
 from groupjobs.store import Outcome
 
@@ -19,24 +19,32 @@ Item = tuple[Seen, Settlement]
 ENDS_IN_FAILURE: Final = frozenset({"fail", "abandon"})
 
 
-def settle(queue: str, items: Sequence[Item]) -> dict[int, Outcome]:
-    """Write the outcomes of a batch and answer what to tell Redis of each run.
+class Settled(NamedTuple):
+    """What Redis is to hear of an attempt, and what its row took: None when the run had ended or moved on otherwise."""
+
+    outcome: Outcome
+    settlement: Settlement | None
+
+
+def settle(queue: str, items: Sequence[Item]) -> dict[int, Settled]:
+    """Write the outcomes of a batch and answer what came of it for each run.
 
     A connection-class error is raised: the leases stay, and the caller tries again. Any other error
     is one bad value: the runs are settled one by one, and the offender ends FAILED.
     """
     if not items:
         return {}
+    written = list(items)
     try:
         answers, holds = _write(queue, items)
     except ledger.CONNECTION_ERRORS:
         raise
     except Exception:
-        answers, holds = _write_one_by_one(queue, items)
+        answers, holds, written = _write_one_by_one(queue, items)
     for hold in holds:
         holding.tell_anew(hold)
-    _cancel_lines(queue, items, answers)
-    return {s.run: outcome(s, answers[s.run]) for _, s in items}
+    _cancel_lines(queue, written, answers)
+    return {s.run: Settled(outcome(s, answers[s.run]), _taken(s, answers[s.run])) for _, s in written}
 
 
 def _write(queue: str, items: Sequence[Item]) -> tuple[dict[int, Answer], list[JobGroup]]:
@@ -76,19 +84,31 @@ def _cancel_lines(queue: str, items: Sequence[Item], answers: dict[int, Answer])
             holding.cancel_line(queue, row.group, row.id)
 
 
-def _write_one_by_one(queue: str, items: Sequence[Item]) -> tuple[dict[int, Answer], list[JobGroup]]:
+def _write_one_by_one(queue: str, items: Sequence[Item]) -> tuple[dict[int, Answer], list[JobGroup], list[Item]]:
+    """The answers, the holds, and the items as they were written: an offender with another settlement."""
     answers: dict[int, Answer] = {}
     holds: list[JobGroup] = []
-    for item in items:
+    written = list(items)
+    for place, item in enumerate(items):
         try:
             answer, held = _write(queue, [item])
         except ledger.CONNECTION_ERRORS:
             raise
         except Exception as error:
-            answer, held = _write(queue, [(item[0], _refused(item[1], error))])
+            written[place] = (item[0], _refused(item[1], error))
+            answer, held = _write(queue, [written[place]])
         answers |= answer
         holds += held
-    return answers, holds
+    return answers, holds, written
+
+
+def _taken(settlement: Settlement, answer: Answer) -> Settlement | None:
+    """A retry of a run that somebody asked to cancel was taken as its end."""
+    if answer.word != ledger.SETTLED:
+        return None
+    if settlement.transition == "retry" and answer.status == CANCELLED:
+        return replace(settlement, transition="cancel", reason=REQUESTED)
+    return settlement
 
 
 def _refused(settlement: Settlement, error: Exception) -> Settlement:

@@ -13,6 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from groupjobs.models import JobRun
 from groupjobs.store import Store
+from tests.core.hearing import ends
 from tests.core.rows import again, aside, attempts, reroute
 from tests.core.serving import drain, ended, new_worker, pk_of, serving, statuses, traces
 from tests.jobsapp import jobs
@@ -216,7 +217,9 @@ def test_a_commit_whose_reply_is_lost_is_done(
     result = jobs.writes.using(max_attempts=3).enqueue(label="A")
     jobs.note.enqueue(label="B")
     at_first_commit(lambda: wire.drop_replies(1))
-    serve_through(wire)
+    with ends() as said:
+        serve_through(wire)
+    assert said == ["run_succeeded"] * 2
     assert (row(result).status, row(result).attempts) == ("SUCCEEDED", 1)
     assert written(result) == [row(result).fence]
     assert journal() == [["A"], ["B"]]

@@ -134,8 +134,11 @@ def test_one_bad_value_does_not_block_its_batch(name: str) -> None:
     assert again(last).result == "last"
     row = again(offender)
     assert row.status in lifecycle.TERMINAL
-    assert {outcome.verb for outcome in told.values()} == {"done"}
+    assert {settled.outcome.verb for settled in told.values()} == {"done"}
     assert set(told) == {settlement.run for settlement in settlements}
+    taken = told[offender.pk].settlement
+    assert taken
+    assert lifecycle.TRANSITIONS[taken.transition].target == row.status, "what is announced is what was written"
     if row.status == "FAILED":
         assert isinstance(row.error, dict)
         json.dumps(row.error).encode("ascii")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +17,15 @@ from groupjobs.models import JobRun
 from groupjobs.store import Consumer, Lease, Store
 from groupjobs.store.keys import line_name
 from project.embedded import EmbeddedValkey
-from tests.core.rows import running
-from tests.core.serving import drain, pk_of, serve, statuses
-from tests.jobsapp.jobs import fails, flaky, gives_up, note
+from tests.core.hearing import ends
+from tests.core.rows import again, change, running
+from tests.core.serving import drain, pk_of, serve, serving, statuses
+from tests.jobsapp.jobs import fails, flaky, gives_up, nests, note, waits
+from tests.semantics.jobs import fails_at_the_gate
+from tests.servers.waiting import wait_until
 
 Heard = list[dict[str, Any]]
+Said = Callable[[], list[list[Any]]]
 
 
 @contextmanager
@@ -182,3 +187,37 @@ def test_the_others(store: Store) -> None:
     assert [facts["run"] for facts in succeeded] == [pk_of(good)]
     assert [(facts["run"], facts["error"]) for facts in retried] == [(pk_of(good), "builtins.ValueError")]
     assert [(facts["run"], facts["error"]) for facts in failed] == [(pk_of(bad), "builtins.ValueError")]
+
+
+def test_a_retry_that_was_taken_as_a_cancel_is_announced_as_one(store: Store, journal: Said, gate: Path) -> None:
+    result = fails_at_the_gate.enqueue("a", str(gate))
+    with ends() as said, serving():
+        wait_until(journal)
+        control.cancel([pk_of(result)])
+        gate.touch()
+        wait_until(lambda: statuses([result]) == ["CANCELLED"])
+    assert said == ["run_cancelled"]
+    assert JobRun.objects.get(pk=result.id).reason == "requested"
+
+
+@pytest.mark.parametrize("status", ["ABANDONED", "CANCELLED"])
+def test_an_outcome_that_the_row_does_not_take_is_not_announced(
+    store: Store, journal: Said, gate: Path, status: str
+) -> None:
+    """Somebody ended the run while its handler was at work."""
+    result = waits.enqueue("a", str(gate))
+    with ends() as said, serving():
+        wait_until(journal)
+        change(again(pk_of(result)), status=status)
+        gate.touch()
+        wait_until(lambda: ["a", "ends"] in journal())
+    assert statuses([result]) == [status]
+    assert said == []
+
+
+@pytest.mark.parametrize("hook", ["says", "raises"])
+def test_a_commit_is_announced_whatever_follows_it(store: Store, journal: Said, hook: str) -> None:
+    nests.using(max_attempts=3).enqueue("a", hook=hook)
+    with ends() as said:
+        drain()
+    assert said == ["run_succeeded"]
