@@ -28,8 +28,8 @@ LINES: Final[tuple[tuple[Signal, int, str], ...]] = (
     (signals.run_lost, WARNING, "Run %(run_id)s of %(job)s was lost with worker %(worker)s"),
     (signals.run_cancelled, INFO, "Run %(run_id)s of %(job)s is CANCELLED: %(reason)s"),
     (signals.run_condemned, ERROR, "Run %(run_id)s of %(job)s is ABANDONED: %(reason)s"),
-    (signals.group_held, WARNING, "Group %(group)r of queue %(queue)s is held: %(reason)s %(by)s"),
-    (signals.group_resumed, INFO, "Group %(group)r of queue %(queue)s is open again %(by)s"),
+    (signals.group_held, WARNING, "%(what)s is held%(why)s"),
+    (signals.group_resumed, INFO, "%(what)s is open again%(why)s"),
     (signals.queue_recovered, INFO, "Recovered queue %(queue)s: %(said)s"),
 )
 
@@ -64,7 +64,10 @@ def facts_of(told: Facts) -> Facts:
     elif run is not None:
         flat["run_id"] = run
     if "by" in flat:
-        flat["by"] = f"({flat['by']})" if flat["by"] else ""
+        flat["what"] = (
+            f"Group {flat['group']!r} of queue {flat['queue']}" if flat["group"] else f"Queue {flat['queue']}"
+        )
+        flat["why"] = (f": {flat['reason']}" if flat["reason"] else "") + (f" (by {flat['by']})" if flat["by"] else "")
     if "counts" in flat:
         flat["said"] = ", ".join(f"{number} {word}" for word, number in flat["counts"].items() if number)
     return dict.fromkeys(ABOUT) | flat

@@ -34,11 +34,10 @@ class LimitFacts:
 class QueueFacts:
     """A queue: what Redis answers, and who serves it.
 
-    `state`: open, paused, rebuild, format (a newer release made its keys), unnamed (by the settings) or
-    down. `workers` beat for this queue and do not shut down; `elsewhere` live and serve other
-    queues, or none. `beats`: seconds since each
-    worker's last beat. Durations are in seconds. `opened`: some worker has served it before.
-    `overview` is what Redis answered, None when it did not.
+    `state`: open, paused, rebuild, format (a newer release made its keys), unnamed (by the settings) or down.
+    `workers` beat for this queue and do not shut down; `elsewhere` live and serve other queues, or none.
+    `beats`: seconds since each worker's last beat. Durations are in seconds. `opened`: some worker has
+    served it before. `overview` is what Redis answered, None when it did not.
     """
 
     name: str

@@ -78,11 +78,13 @@ def test_holds_and_cancels(store: Store, caplog: pytest.LogCaptureFixture) -> No
     wants_a_person.enqueue("a")
     serve()
     control.resume("default", "g", "anna")
+    control.hold("default", "", "provider is down", "anna")
     (run,) = new(group="other")
     control.cancel([run.pk], "anna")
     said = [text for _level, text in lines(caplog)]
-    assert "Group 'g' of queue default is held: look " in said
-    assert "Group 'g' of queue default is open again (anna)" in said
+    assert "Group 'g' of queue default is held: look" in said
+    assert "Group 'g' of queue default is open again (by anna)" in said
+    assert "Queue default is held: provider is down (by anna)" in said
     assert f"Run {run.pk} of {run.job} is CANCELLED: requested by anna" in said
 
 
