@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import time
 from collections.abc import Callable
 
@@ -38,7 +39,11 @@ def both(fleet: Fleet) -> Kill:
 def measure(fleet: Fleet, how: Callable[[Fleet], Kill], count: int) -> list[float]:
     """So many kills, one after the other, each with two workers up."""
     kill, name = how(fleet), f"{how.__name__}-{time.monotonic_ns()}"
-    return [_once(fleet, kill, f"{name}-{number}", how is child) for number in range(count)]
+    seconds = []
+    for number in range(count):
+        seconds.append(_once(fleet, kill, f"{name}-{number}", how is child))
+        sys.stderr.write(f"{how.__name__} {number + 1}: {1000 * seconds[-1]:.0f} ms\n")
+    return seconds
 
 
 def _once(fleet: Fleet, kill: Kill, token: str, anywhere: bool) -> float:
