@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
+from redis.connection import parse_url
 
 from groupjobs import compat, conf, registry
 
@@ -35,15 +36,20 @@ def check_settings(**_: Any) -> list[CheckMessage]:
 
 def check_redis(current: conf.Settings) -> Found:
     """Yield what is wrong about the CACHES alias or URL in `GROUPJOBS["REDIS"]`."""
-    if "://" not in current.redis and "." not in current.redis:
-        yield from _alias(current.redis)
-    elif "://" not in current.redis:
-        yield from _factory(current.redis)
+    kind = _url if "://" in current.redis else _factory if "." in current.redis else _alias
+    yield from kind(current.redis)
     mine = _places(settings.CACHES.get(current.redis) or {"LOCATION": current.redis})
     for alias, cache in settings.CACHES.items():
         in_redis = cache.get("BACKEND") in CACHES_IN_REDIS
         if alias != current.redis and in_redis and mine & _places(cache):
             yield _shared(f"CACHES[{alias!r}] is in the same Redis database as GROUPJOBS['REDIS']")
+
+
+def _url(url: str) -> Found:
+    try:
+        parse_url(url)  # type: ignore[no-untyped-call]
+    except ValueError as error:  # the URL itself may hold a password
+        yield Error(f"GROUPJOBS['REDIS'] is no URL of a Redis: {error}.", id="groupjobs.E002")
 
 
 def _alias(alias: str) -> Found:
@@ -98,7 +104,11 @@ def _place(location: str, database: Any) -> tuple[str, str]:
     if url.scheme == "unix":
         return url.path, str(given or database or 0)
     path = url.path.strip("/")
-    return f"{url.hostname or 'localhost'}:{url.port or 6379}", str(given or path or database or 0)
+    try:
+        port = url.port or 6379
+    except ValueError:  # no number, which is reported elsewhere
+        return location, ""
+    return f"{url.hostname or 'localhost'}:{port}", str(given or path or database or 0)
 
 
 def check_database(current: conf.Settings) -> Found:

@@ -70,6 +70,8 @@ def test_a_wrong_setting_is_an_error_and_the_only_message(wrong: Any) -> None:
     ("redis", "expected"),
     [
         ("nowhere", ["groupjobs.E002"]),
+        ("redis://localhost:port", ["groupjobs.E002"]),
+        ("http://localhost:6379", ["groupjobs.E002"]),
         ("default", ["groupjobs.E003"]),
         ("redis://localhost:6379/5", []),
         ("redis://localhost:6379/3", ["groupjobs.W004"]),
