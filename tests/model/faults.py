@@ -92,9 +92,9 @@ def retry(walk: Walk) -> None:
 
 
 def hold(walk: Walk) -> None:
-    """Somebody holds the first group, or opens it."""
-    holds = walk.random.random() < 0.5
-    walk.others.append(Actor(partial(control.hold if holds else control.resume, QUEUE, "g0")))
+    """Somebody holds the first group, and opens it."""
+    opens = any(deed == "hold" for deed in walk.said[:-1])
+    walk.others.append(Actor(partial(control.resume if opens else control.hold, QUEUE, "g0")))
 
 
 def recover(walk: Walk) -> None:

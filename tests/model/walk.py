@@ -201,6 +201,9 @@ class Walk:
         self.enqueue()
         for _ in range(self.random.randint(10, 60)):
             self.random.choices([self.advance, self.fault, self.ring, self.rebuild, self.wake], [12, 2, 2, 1, 1])[0]()
+        self.left.pop("unpublish", None)
+        while +self.left:
+            self.random.choice([self.advance, self.fault])()
         for turn in range(TURNS):
             self.wake()
             self.advance()
