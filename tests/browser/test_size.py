@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from playwright.sync_api import Page, expect
 
 from groupjobs.explain import traffic
@@ -72,6 +73,23 @@ def cost(page: Page, address: str) -> float:
     return min(times)
 
 
+def whole_reads(client: Client, address: str) -> list[str]:
+    """Queries of a page for which PostgreSQL would read the whole table of runs."""
+    if connection.vendor != "postgresql":
+        return []
+    traffic.forget()
+    with CaptureQueriesContext(connection) as queries:
+        client.get(address)
+    found = []
+    for sql in {query["sql"] for query in queries if query["sql"].startswith("SELECT")}:
+        with connection.cursor() as cursor:
+            cursor.execute("explain " + sql.replace("%", "%%"), [])
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+        if f"Seq Scan on {JobRun._meta.db_table}" in plan:
+            found.append(f"{sql}\n{plan}")
+    return found
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(connection.vendor not in NUMBERS, reason="makes its rows with SQL of PostgreSQL or SQLite")
 def test_a_million_runs(boss: Client, open_page: OpenPage, make_run: MakeRun, store: Store) -> None:
@@ -84,6 +102,7 @@ def test_a_million_runs(boss: Client, open_page: OpenPage, make_run: MakeRun, st
         many = cost(page, address)
         print(f"{address}: {1000 * few[address]:.0f} ms of {FEW:,}, {1000 * many:.0f} ms of {MANY:,}")
         assert many < 6 * few[address] + 0.25, (address, few[address], many)
+        assert whole_reads(boss, address) == [], address
     page.goto(RUNS)
     page.get_by_role("link", name="Older").click()
     expect(page.locator("#result_list tbody tr")).to_have_count(50)
