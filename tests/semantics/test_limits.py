@@ -89,6 +89,7 @@ def test_a_group_s_own_concurrency(store: Store, journal: Said, gate: Path) -> N
         serve()
         assert sorted(statuses(runs[:3])) == ["READY", "RUNNING", "RUNNING"]
         assert sorted(statuses(runs[3:])) == ["READY", "READY", "RUNNING"]
+        assert store.overview().ready == 0, "no consumer sees a group that is served to its limit"
         gate.touch()
         wait_until(lambda: statuses(runs) == ["SUCCEEDED"] * 6)
     assert most_at_once([line for line in journal() if line[0].startswith("g")]) == 2
