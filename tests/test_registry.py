@@ -212,3 +212,27 @@ def test_an_app_listed_before_groupjobs_may_import_job(tmp_path: Path) -> None:
     script = f"import sys; sys.path[:0] = [{root!r}, {str(tmp_path)!r}]\n{STARTS}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "fine\n", done.stderr
+
+
+@job
+def open_ended(number: int, *, size: int = 1, **more: int) -> None: ...
+
+
+@pytest.mark.parametrize("args", [(), (1,), (1, 2)])
+@pytest.mark.parametrize("kwargs", [{}, {"number": 1}, {"size": 2}, {"size": 2, "number": 1}, {"more": 3}])
+@pytest.mark.parametrize("task", [plain, renamed, open_ended])
+def test_a_call_fits_as_often_as_it_is_asked(task: Any, args: tuple[int, ...], kwargs: dict[str, int]) -> None:
+    handler = registry.handler_of(task)
+    try:
+        handler.signature.bind(*args, **kwargs)
+        fits = True
+    except TypeError:
+        fits = False
+    assert [handler.fits(args, kwargs) for _ in range(3)] == [fits] * 3
+    assert handler.fits((), {"number": 5})
+
+
+def test_a_job_that_takes_any_name_does_not_fill_the_memory() -> None:
+    handler = registry.handler_of(open_ended)
+    assert all(handler.fits((1,), {f"name{number}": number}) for number in range(registry.MOST_SHAPES + 10))
+    assert len(handler.shapes) == registry.MOST_SHAPES

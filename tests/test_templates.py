@@ -10,6 +10,7 @@ import pytest
 from groupjobs import policy
 from groupjobs.errors import Refused, RefusedArgument
 from groupjobs.policy import Policy, group_of
+from groupjobs.policy.templates import bound
 
 pytestmark = pytest.mark.api
 
@@ -143,3 +144,35 @@ def test_dedup_key_is_a_template_too() -> None:
     assert policy.dedup_of(Policy(), JOB, LEG, ["N1"], {}) is None
     with pytest.raises(Refused, match="dedup"):
         policy.dedup_of(Policy(dedup="{tail}"), JOB, LEG, ["k" * 256], {})
+
+
+def plain(a: Any, b: Any = 2, *, c: Any = 3) -> None: ...
+def positional(a: Any, /, b: Any = 2) -> None: ...
+def open_ended(a: Any, *rest: Any, b: Any = 2, **more: Any) -> None: ...
+
+
+@pytest.mark.parametrize("function", [plain, positional, open_ended])
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        ((), {"a": 1}),
+        ((), {"c": 5, "a": 1}),
+        ((), {}),
+        ((), {"b": 1}),
+        ((), {"a": 1, "x": 2}),
+        ((1,), {"b": 4}),
+        ((1, 7), {}),
+    ],
+)
+def test_calls_are_bound_as_python_binds_them(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    parameters = signature(function)
+    try:
+        expected = parameters.bind(*args, **kwargs)
+    except TypeError:
+        with pytest.raises(RefusedArgument, match="do not fit"):
+            bound("job", parameters, args, kwargs)
+        return
+    expected.apply_defaults()
+    found = bound("job", parameters, args, kwargs)
+    assert list(found.arguments.items()) == list(expected.arguments.items())
+    assert (found.args, found.kwargs) == (expected.args, expected.kwargs)

@@ -14,18 +14,39 @@ from groupjobs.policy.options import Policy
 
 FORMATTER: Final = Formatter()
 
+NAMEABLE: Final = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+
 Key = str | Callable[..., Any]
 Piece = tuple[str, str | None, str | None, str | None]
 
 
 def bound(job: str, parameters: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundArguments:
     """The call's arguments by name, defaults filled in; RefusedArgument when they do not fit."""
+    named = None if args else _named(parameters, kwargs)
+    if named is not None:
+        return named
     try:
         arguments = parameters.bind(*args, **kwargs)
     except TypeError as error:
         raise RefusedArgument(f"the arguments do not fit {parameters}: {error}", job=job) from None
     arguments.apply_defaults()
     return arguments
+
+
+def _named(parameters: Signature, kwargs: Mapping[str, Any]) -> BoundArguments | None:
+    """What `bind` and `apply_defaults` make of a plain call by name, several times faster; None for any other call."""
+    found, taken = {}, 0
+    for name, parameter in parameters.parameters.items():
+        if parameter.kind not in NAMEABLE:
+            return None
+        if name in kwargs:
+            found[name] = kwargs[name]
+            taken += 1
+        elif parameter.default is parameter.empty:
+            return None
+        else:
+            found[name] = parameter.default
+    return BoundArguments(parameters, found) if taken == len(kwargs) else None
 
 
 def group_of(policy: Policy, job: str, parameters: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
@@ -106,8 +127,7 @@ def _called(key: Callable[..., Any], job: str, option: str, arguments: BoundArgu
 
 
 def _by_name(parameters: Signature) -> bool:
-    nameable = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    return all(parameter.kind in nameable for parameter in parameters.parameters.values())
+    return all(parameter.kind in NAMEABLE for parameter in parameters.parameters.values())
 
 
 @lru_cache(maxsize=1024)
