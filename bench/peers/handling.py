@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 FOLDER = Path(os.environ.get("BENCH_FOLDER", "."))
 _phase = 0
 _done = -1
+_entering = threading.Lock()
 
 
 def did(phase: int, milliseconds: float) -> None:
@@ -44,7 +46,13 @@ def picked_up(sent: float) -> None:
 
 
 def _enter(phase: int) -> None:
-    """Say that this process has arrived, and wait until the phase's gate is open."""
+    """Say that this process has arrived, and wait until the phase's gate is open; other threads wait with it."""
+    with _entering:
+        if phase != _phase:
+            _enter_first(phase)
+
+
+def _enter_first(phase: int) -> None:
     global _phase, _done
     if _done >= 0:
         os.close(_done)

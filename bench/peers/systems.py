@@ -79,11 +79,8 @@ def _celery(module: str) -> tuple[str, ...]:
     return ("celery", "-A", f"{KINDS}.{module}", "worker", "-c", "2", "--loglevel", "WARNING")
 
 
-def _group_left(client: Any, _: Any) -> int:
-    return sum(int(client.hlen(key)) > 1 for key in client.scan_iter("groupmq:bench:job:*", count=1000))
-
-
 CELERY_LEFT: Final = keys("celery", "unacked")
+GROUPMQ_LEFT: Final = keys("groupmq:bench:ready", "groupmq:bench:processing")
 
 SYSTEMS: Final = (
     System(
@@ -95,24 +92,24 @@ SYSTEMS: Final = (
         tables=("groupjobs_jobrun",), settings={"DJANGO_SETTINGS_MODULE": "bench.settings", "LOG_LEVEL": "WARNING"},
     ),
     System(
-        "celery", "Celery", "neither", 3_000, ("celery[redis]>=5.5",), (_celery("plain_celery"),),
+        "celery", "Celery", "neither", 2_000, ("celery[redis]>=5.5",), (_celery("plain_celery"),),
         (f"{KINDS}.plain_celery",), CELERY_LEFT,
     ),
     System(
-        "celery-rows", "Celery, two row updates a task", "rows", 1_000, ("celery[redis]>=5.5", DJANGO, POSTGRES),
+        "celery-rows", "Celery, two row updates a task", "rows", 600, ("celery[redis]>=5.5", DJANGO, POSTGRES),
         (_celery("celery_rows"),), (f"{KINDS}.celery_rows",),
         rows("select count(*) from rows_row where status <> 'SUCCEEDED'"), (_django("migrate --run-syncdb"),),
         ("rows_row",), {"BENCH_APPS": f"{KINDS}.rows", "DJANGO_SETTINGS_MODULE": f"{KINDS}.django_settings"},
     ),
     System(
         "procrastinate", "procrastinate, a lock a group", "rows and order", 1_000, ("procrastinate>=3", POSTGRES),
-        (("procrastinate", "-a", f"{KINDS}.procrastinate_lock.app", "worker", "-c", "8"),) * 2,
+        (("procrastinate", "-a", f"{KINDS}.procrastinate_lock.app", "worker", "-c", "8", "-p", "0.1"),) * 2,
         (f"{KINDS}.procrastinate_enter",),
         rows("select count(*) from procrastinate_jobs where status in ('todo', 'doing')"),
         ((f"{KINDS}.procrastinate_enter", "schema"),), ("procrastinate_jobs",),
     ),
     System(
-        "django-tasks-db", "django-tasks-db", "rows", 1_000, ("django-tasks-db[compat]", DJANGO, POSTGRES),
+        "django-tasks-db", "django-tasks-db", "rows", 700, ("django-tasks-db[compat]", DJANGO, POSTGRES),
         (_django("db_worker --no-startup-delay --no-reload"),) * 2, (f"{KINDS}.tasks_db",),
         rows("select count(*) from django_tasks_database_dbtaskresult where status in ('READY', 'RUNNING')"),
         (_django("migrate"),), ("django_tasks_database_dbtaskresult",), {"BENCH_APPS": "django_tasks,django_tasks_db"},
@@ -123,7 +120,7 @@ SYSTEMS: Final = (
         ("django_q_task",), {"BENCH_APPS": "django_q"},
     ),
     System(
-        "django-rq", "django-rq", "rows", 400, ("django-rq", DJANGO, POSTGRES),
+        "django-rq", "django-rq", "rows", 200, ("django-rq", DJANGO, POSTGRES),
         (_django("rqworker default"),) * 2, (f"{KINDS}.rq_django",), keys("rq:queue:default", "rq:wip:default"),
         settings={"BENCH_APPS": "django_rq"},
     ),
@@ -138,8 +135,8 @@ SYSTEMS: Final = (
         (("huey.bin.huey_consumer", f"{KINDS}.huey_redis.huey", "-w", "2", "-k", "process", "-q"),),
         (f"{KINDS}.huey_redis",), keys("huey.redis.bench"),
     ),
-    _node("groupmq", "groupmq", "order", 20_000, 8, _group_left),
-    _node("groupmq", "groupmq", "order", 20_000, 32, _group_left),
+    _node("groupmq", "groupmq", "order", 20_000, 8, GROUPMQ_LEFT),
+    _node("groupmq", "groupmq", "order", 20_000, 32, GROUPMQ_LEFT),
     _node("bullmq", "BullMQ", "neither", 20_000, 8, keys("bull:bench:wait", "bull:bench:active")),
     _node("bullmq", "BullMQ", "neither", 20_000, 32, keys("bull:bench:wait", "bull:bench:active")),
 )  # fmt: skip
