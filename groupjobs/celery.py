@@ -62,12 +62,14 @@ def consume(queue: str) -> None:
     from groupjobs import conf
     from groupjobs.consumer import serve
     from groupjobs.worker.executions import Executions
+    from groupjobs.worker.keeping import kept_connection
 
     if queue not in conf.current().queues:
         logger.warning("A bell of the queue %r is not answered: GROUPJOBS['QUEUES'] has none in this worker.", queue)
         return
     worker = identity.current(queue)
-    serve(queue, worker, identity.stopping, Executions(queue, worker))
+    with kept_connection():
+        serve(queue, worker, identity.stopping, Executions(queue, worker))
 
 
 def sweep(queue: str, kind: str) -> None:
