@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -38,7 +39,7 @@ class Delay:
 
     async def _listen(self) -> None:
         for made, server in self.sockets.items():
-            await self._loop.create_unix_server(lambda server=server: _Near(server, self.seconds), str(made))
+            await self._loop.create_unix_server(partial(_Near, server, self.seconds), str(made))
 
 
 class _End(asyncio.Protocol):

@@ -31,8 +31,8 @@ def main() -> int:
     parser.add_argument("--milliseconds", type=float, default=2.0, help="of each way")
     options = parser.parse_args()
     try:
-        with servers("postgres") as folder:
-            return _measure(folder, options)
+        with servers("postgres") as world:
+            return _measure(world.folder, options)
     except GaveUp as error:
         sys.stderr.write(f"bench failed: {error}\n")
         return 1
@@ -53,6 +53,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> int:
     with far_addresses(folder, options.milliseconds / 1000) as far:
         for _ in range(options.rounds):
             for place, found in rates.items():
+                (folder / "worker.log").unlink(missing_ok=True)
                 with environment(far if place == "far" else {}), worker(folder, options.children):
                     drain.grouped(jobs.noop, 1_000, 50)  # warm
                     found.append(drain.grouped(jobs.noop, options.runs, options.groups).drained)

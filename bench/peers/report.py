@@ -69,6 +69,7 @@ def machine() -> dict[str, Any]:
         "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
+        "load": [round(load, 1) for load in os.getloadavg()],
         "servers": "Valkey and PostgreSQL on the same machine, over unix sockets, PostgreSQL with fsync off",
     }
 
@@ -146,6 +147,7 @@ def as_text(results: Results) -> str:
     facts = machine()
     lines = [f"{facts['cpu']}, {facts['cores']} cores, {facts['memory_gb']} GB, {facts['system']}, Python"]
     lines[0] += f" {facts['python']}. {facts['servers']}."
+    lines[0] += f" Load of the machine at the end, this benchmark's own included: {facts['load'][1]} (five minutes)."
     for kind, systems in results.measured.items():
         if systems:
             lines += ["", f"### {results.work[kind]}", "", *_table(systems)]

@@ -78,6 +78,12 @@ class Servers:
         with self.database.cursor() as cursor:
             return system.left(self.client, cursor)
 
+    def saved(self, system: System) -> int:
+        """Results that are written, for a system that writes them later; else 0."""
+        assert self.database is not None
+        row = self.database.execute(system.saved.encode()).fetchone() if system.saved else None
+        return int(row[0]) if row else 0
+
     def pids(self) -> list[int]:
         """Their processes."""
         return [int(self.client.info("server")["process_id"]), self.postgres.pid]

@@ -55,6 +55,7 @@ class System:
     node: bool = False
     arrivals: int = 2
     gated: bool = True  # False: one that sleeps for seconds when its threads are busy; its workers start after the jobs
+    saved: str = ""  # a query that counts results, where they are written after the handlers have ended
 
     def program(self, *command: str) -> list[str]:
         """A command line in this system's environment."""
@@ -117,7 +118,7 @@ SYSTEMS: Final = (
     System(
         "django-q2", "django-q2, Redis broker", "rows", 1_000, ("django-q2", "redis", DJANGO, POSTGRES),
         (_django("qcluster"),), (f"{KINDS}.q2",), keys("django_q:bench:q"), (_django("migrate"),),
-        ("django_q_task",), {"BENCH_APPS": "django_q"},
+        ("django_q_task",), saved="select count(*) from django_q_task", settings={"BENCH_APPS": "django_q"},
     ),
     System(
         "django-rq", "django-rq", "rows", 200, ("django-rq", DJANGO, POSTGRES),

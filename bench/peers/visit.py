@@ -64,11 +64,14 @@ class Visit:
         else:
             self.start()
             wait(lambda: _size(done) > 0, f"a worker of {self.system.name} has a job", 0.002)
+        saved = self.servers.saved(self.system)
         meter = Meter([tree.pid for tree in self.trees], self.servers)
         begun = time.monotonic()
         gate.touch()
         wait(lambda: _size(done) >= len(jobs), f"{self.system.name} has run {len(jobs)} jobs", 0.005)
         wait(lambda: self.servers.left(self.system) == 0, f"{self.system.name} has settled its jobs", 0.005)
+        least = saved + len(jobs) if self.system.saved else 0
+        wait(lambda: self.servers.saved(self.system) >= least, f"{self.system.name} has saved its results", 0.005)
         spent = time.monotonic() - begun
         costs = meter.stop(len(jobs))
         if _size(done) != len(jobs):
