@@ -89,15 +89,15 @@ def consumer_state(row: Sequence[Any]) -> ConsumerState:
     return ConsumerState(text(nonce), text(worker), int(pid), seen_age, leases)
 
 
-def snapshot(reply: Sequence[Any]) -> Snapshot:
-    """The answer of `snapshot`."""
-    state, epoch, age, entries, groups = reply
+def snapshot(replies: Sequence[Sequence[Any]]) -> Snapshot:
+    """The answers of `snapshot`, as one; of a queue that lost its memory between two of them it says so."""
+    state, epoch, age, _, _ = next((reply for reply in replies if text(reply[0]) == "rebuild"), replies[-1])
     return Snapshot(
         text(state),
         text(epoch),
         age,
-        {int(e[0]): entry(e) for e in entries},
-        {text(g[0]): group_state(g) for g in groups},
+        {int(e[0]): entry(e) for reply in replies for e in reply[3]},
+        {text(g[0]): group_state(g) for reply in replies for g in reply[4]},
     )
 
 

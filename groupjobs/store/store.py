@@ -20,6 +20,7 @@ from groupjobs.store import keys, reading, replies, scripts
 from groupjobs.store.replies import Consumer, Lease, Outcome, Publication
 
 CHUNK = 1000
+LOOK = 100  # runs of one `snapshot`
 WEEK = 604800.0  # seconds for which the end of a sweep is remembered, as in overview.lua
 
 
@@ -110,9 +111,10 @@ class Store:
         return self.reap(worker=consumer.worker, consumer=consumer.nonce)
 
     def snapshot(self, runs: Sequence[tuple[int, str]]) -> replies.Snapshot:
-        """State of at most 500 runs, given with their line names, and of their groups."""
-        asked = ((keys.member(run), group) for run, group in runs)
-        return reading.snapshot(self.call("snapshot", len(runs), *chain.from_iterable(asked)))
+        """State of runs, given with their line names, and of their groups; a hundred per call."""
+        asked = [(keys.member(run), group) for run, group in runs]
+        pages = [asked[first : first + LOOK] for first in range(0, max(1, len(asked)), LOOK)]
+        return reading.snapshot([self.call("snapshot", len(page), *chain.from_iterable(page)) for page in pages])
 
     def keep(self, consumer: Consumer, number: int, leases: Sequence[Lease]) -> replies.KeepReply:
         """Re-assert what the consumer holds; `number` is that of its last answered step."""

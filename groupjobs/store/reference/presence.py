@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupjobs.store.reference.data import PAUSE, Registered
 from groupjobs.store.reference.memory import Memory
 
-HEAL, PROMOTE, SILENT = 100, 128, 4
+HEAL, PROMOTE, SILENT = 40, 128, 4
 DAY, LONGEST, BUSY = 86_400_000, 8000, 150
 
 

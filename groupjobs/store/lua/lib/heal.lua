@@ -1,6 +1,6 @@
 -- The one place where ghosts are healed. Burying a worker or a consumer makes it a tombstone and queues
 -- its leases in `dead` (consumer -> 1 if the worker had announced its end); healing works that off.
-local HEAL = 100
+local HEAL = 40
 
 local function bury_consumer(nonce, leaving)
   call('HDEL', base .. ':consumers', nonce)
