@@ -13,7 +13,7 @@ from groupjobs.store.replies import Entry
 if TYPE_CHECKING:
     from groupjobs.models import JobRun
 
-PAGE: Final = 500
+PAGE: Final = 250
 DUTY: Final = "rebuild"
 ABSENT: Final = 1.0  # seconds after which one that publishes and says nothing is no longer waited for
 

@@ -20,7 +20,7 @@ from groupjobs.store import keys, reading, replies, scripts
 from groupjobs.store.replies import Consumer, Lease, Outcome, Publication
 
 CHUNK = 1000
-LOOK = 100  # runs of one `snapshot`
+LOOK = 50  # runs of one `snapshot`
 WEEK = 604800.0  # seconds for which the end of a sweep is remembered, as in overview.lua
 
 
@@ -111,7 +111,7 @@ class Store:
         return self.reap(worker=consumer.worker, consumer=consumer.nonce)
 
     def snapshot(self, runs: Sequence[tuple[int, str]]) -> replies.Snapshot:
-        """State of runs, given with their line names, and of their groups; a hundred per call."""
+        """State of runs, given with their line names, and of their groups; fifty per call."""
         asked = [(keys.member(run), group) for run, group in runs]
         pages = [asked[first : first + LOOK] for first in range(0, max(1, len(asked)), LOOK)]
         return reading.snapshot([self.call("snapshot", len(page), *chain.from_iterable(page)) for page in pages])

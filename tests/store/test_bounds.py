@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,6 +148,29 @@ def test_a12_ten_thousand_leases_of_the_dead_are_healed_in_short_calls(real: Sto
     assert real.overview().stats["healed"] == 10_000
     assert len(commands) >= 100
     assert max(commands) < 3_000
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not tell what a thread computed")
+def test_a12_no_call_computes_for_ten_milliseconds_while_leases_are_healed(real: Store) -> None:
+    real.enqueue([Publication(run, f"g{run}") for run in range(1, 5_001)])
+    for number in range(20):
+        real.step(Consumer(f"c{number}", f"w{number % 4}", number + 1), 1, 250)
+    real.beat("live", 2, {})
+    asked = [(run, f"g{run}") for run in range(1, 51)]
+    calls: list[Callable[[], object]] = [partial(real.reap, "w0"), partial(real.reap, "w1"), real.reap]
+    calls += [partial(real.snapshot, asked), real.entries, partial(real.tick, "live", 2), real.overview]
+    calls += [partial(real.step, Consumer("L", "live", 1), 1, 96)]
+    for call in calls:
+        assert computed(real, call) < 10, call
+
+
+def computed(store: Store, call: Callable[[], object]) -> float:
+    """Milliseconds that the server's main thread computed for one call, however busy the machine is."""
+    pid = store.client.info("server")["process_id"]
+    told = Path(f"/proc/{pid}/task/{pid}/schedstat")
+    before = int(told.read_text().split()[0])
+    call()
+    return (int(told.read_text().split()[0]) - before) / 1e6
 
 
 def counted(store: Store, call: Callable[[], object]) -> int:

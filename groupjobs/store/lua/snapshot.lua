@@ -4,9 +4,9 @@
 -- Returns: state, epoch, rebuilding ms, {run, place, life, fence, alone, again, consumer, worker, ghost,
 --   silent, healed, wait ms, interrupted, overdue of each known run}, {group, ready, later ms or '', waiting, {held
 --   runs}, held flag, version, {strays: held members without a live lease} of each group}.
--- Keeps: changes nothing but the epoch and the clock; at most 100 runs.
+-- Keeps: changes nothing but the epoch and the clock; at most 50 runs.
 local asked = {}
-for index = 1, integer('count', 0, 100) do
+for index = 1, integer('count', 0, 50) do
   asked[index] = { run = member('run'), group = text('group') }
 end
 finish()
