@@ -26,10 +26,10 @@ PYTEST_ARGS ?=
 
 .PHONY: test
 test: .venv ## all tests, with each database and each Django that is to be had
-	@.ci/test sqlite postgres mariadb django6 lowest browser -- $(PYTEST_ARGS)
+	@.ci/test sqlite postgres mariadb django6 lowest browser house -- $(PYTEST_ARGS)
 
-.PHONY: test-sqlite test-postgres test-mariadb test-django6 test-lowest test-browser
-test-sqlite test-postgres test-mariadb test-django6 test-lowest test-browser: test-%: .venv
+.PHONY: test-sqlite test-postgres test-mariadb test-django6 test-lowest test-browser test-house
+test-sqlite test-postgres test-mariadb test-django6 test-lowest test-browser test-house: test-%: .venv
 	@.ci/test $* -- $(PYTEST_ARGS)
 
 .PHONY: matrix
