@@ -38,7 +38,7 @@ class Crew:
         self._keeper: Keeper | None = None
         self._ticker: Ticker | None = None
         self._over = False
-        identity.settle(self.home)
+        identity.settle(self.home, self.worker)
         atexit.register(self.finish)
 
     @property

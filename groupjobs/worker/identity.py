@@ -9,8 +9,10 @@ from pathlib import Path
 from groupjobs.watchdog.home import Home, incarnation
 
 HOME = "GROUPJOBS_WORKER_HOME"  # names the home for children that are not forked
+WORKER = "GROUPJOBS_WORKER"  # and its first incarnation
 
 _home: Home | None = None
+_first = ""
 
 
 def home() -> Home | None:
@@ -18,19 +20,19 @@ def home() -> Home | None:
     return _home
 
 
-def settle(home: Home) -> None:
-    """This process is the main process of a worker with this home; its children inherit it."""
-    global _home
-    _home = home
-    os.environ[HOME] = str(home.folder)
+def settle(home: Home, worker: str) -> None:
+    """This process is the main process of a worker with this home and incarnation; its children inherit them."""
+    global _home, _first
+    _home, _first = home, worker
+    os.environ[HOME], os.environ[WORKER] = str(home.folder), worker
 
 
 def adopt() -> Home | None:
     """Settle in the home that the environment names: for a child of the pool that was not forked."""
-    global _home
+    global _home, _first
     folder = Path(os.environ.get(HOME, "."))
     if (folder / "flags").exists():
-        _home = Home(folder)
+        _home, _first = Home(folder), os.environ.get(WORKER, "")
     return _home
 
 
@@ -38,15 +40,17 @@ def depart() -> None:
     """The worker of this process has ended."""
     global _home
     _home = None
-    os.environ.pop(HOME, None)
+    for name in (HOME, WORKER):
+        os.environ.pop(name, None)
 
 
 def current(queue: str) -> str:
     """The incarnation "host:pid:random" under which this worker serves a queue now.
 
-    It changes when the old one was judged dead. Outside of a worker: one of this process's own.
+    It changes when the old one was judged dead. Outside of a worker: one of this process's own, which nobody
+    beats for. A bell may come before the watchdog was told of its queue: then it is the worker's first one.
     """
-    return (_home.worker_of(queue) if _home else None) or _unwatched(os.getpid())
+    return ((_home.worker_of(queue) or _first) if _home else "") or _unwatched(os.getpid())
 
 
 @cache

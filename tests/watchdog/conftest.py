@@ -77,8 +77,8 @@ class Watched(NamedTuple):
 def watched(store: Store) -> Iterator[Watched]:
     """This process has a watchdog, which has beaten."""
     home = Home.make()
-    identity.settle(home)
     worker = incarnation(os.getpid())
+    identity.settle(home, worker)
     home.serve(QUEUE, worker)
     keeper = Keeper(Assignment(os.getpid(), str(home.folder), 2, logging.INFO, told(conf.current())))
     keeper.start()
@@ -87,6 +87,7 @@ def watched(store: Store) -> Iterator[Watched]:
         wait_until(lambda: (found := watched.record()) and found.slots, what="the first beat")
         yield watched
     finally:
+        identity.depart()
         home.finish()
         assert keeper.finish(10)
         identity.depart()
