@@ -87,7 +87,6 @@ def watched(store: Store) -> Iterator[Watched]:
         wait_until(lambda: (found := watched.record()) and found.slots, what="the first beat")
         yield watched
     finally:
-        identity.depart()
         home.finish()
         assert keeper.finish(10)
         identity.depart()
