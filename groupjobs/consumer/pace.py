@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-MOST: Final = 96  # more, and one script call takes Redis longer than 10 ms
+MOST: Final = 96  # a larger one saves little more, and holds Redis up for longer at a time
 
 
 class Pace:

@@ -103,6 +103,9 @@ def test_a_million_runs(boss: Client, open_page: OpenPage, make_run: MakeRun, st
         print(f"{address}: {1000 * few[address]:.0f} ms of {FEW:,}, {1000 * many:.0f} ms of {MANY:,}")
         assert many < 6 * few[address] + 0.25, (address, few[address], many)
         assert whole_reads(boss, address) == [], address
+    page.goto(f"{RUNS}drift/")  # looks for as long as it may, and says how far it came
+    expect(page.get_by_text("live runs examined")).to_be_visible()
+    assert whole_reads(boss, f"{RUNS}drift/") == []
     page.goto(RUNS)
     page.get_by_role("link", name="Older").click()
     expect(page.locator("#result_list tbody tr")).to_have_count(50)

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from groupjobs.models import JobRun
 from groupjobs.store import Consumer, Reservation, Store, keys
-from tests.core.rows import again
+from tests.core.rows import again, change
 from tests.core.serving import pk_of
 from tests.jobsapp import jobs
 
@@ -80,3 +80,20 @@ def member(run: Any) -> str:
 def row(run: Any) -> JobRun:
     """Its row."""
     return again(pk_of(run))
+
+
+def lost(store: Store, *results: Any) -> list[Any]:
+    """These runs, each begun alone by a worker that is no more."""
+    for result in results:
+        consumer = someone()
+        reservations = reserve(store, consumer, 1)
+        assert [reservation.run for reservation in reservations] == [pk_of(result)]
+        begin(consumer, reservations)
+        vanish(store, consumer)
+    return list(results)
+
+
+def abandoned(job: Any, count: int = 1, **kwargs: Any) -> list[JobRun]:
+    """Rows that were abandoned, of which nobody has been told."""
+    results = [job.enqueue(label=str(number), **kwargs) for number in range(count)]
+    return [change(row(result), status="ABANDONED", reason="too_many_losses") for result in results]

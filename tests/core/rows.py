@@ -10,7 +10,7 @@ from django.db import connection, connections
 from django.db.models.functions import Now
 
 from groupjobs import ledger
-from groupjobs.ledger import Batch, Beginning
+from groupjobs.ledger import Attempt, Batch, Beginning, Settlement
 from groupjobs.lifecycle import TERMINAL
 from groupjobs.models import JobRun
 
@@ -107,3 +107,15 @@ def reroute(folder: str) -> None:
     """From now on this thread talks to PostgreSQL through the socket in this folder."""
     connection.close()
     connection.settings_dict = {**connection.settings_dict, "HOST": folder}
+
+
+def outcomes(run: JobRun, fence: int = 40) -> dict[str, Settlement]:
+    log = Attempt(run.pk, fence, "failed", error_class="builtins.ValueError", message="no")
+    return {
+        "succeed": Settlement(run.pk, fence, "succeed", result='{"a": 1}'),
+        "fail": Settlement(run.pk, fence, "fail", error={"class": "E"}, failed=True, attempt=log),
+        "retry": Settlement(run.pk, fence, "retry", delay=30, failed=True, attempt=log),
+        "cancel": Settlement(run.pk, fence, "cancel", reason="no more"),
+        "abandon": Settlement(run.pk, fence, "abandon", reason="poison"),
+        "give_back": Settlement(run.pk, fence, "give_back", tried=False),
+    }

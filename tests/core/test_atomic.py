@@ -13,6 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from groupjobs.models import JobRun
 from groupjobs.store import Store
+from tests.core.ghosts import row
 from tests.core.hearing import ends
 from tests.core.rows import again, aside, attempts, reroute
 from tests.core.serving import drain, ended, new_worker, pk_of, serving, statuses, traces
@@ -26,10 +27,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Journal = Callable[[], list[list[Any]]]
 Batches = Callable[[], None]
 several_writers = pytest.mark.skipif("connection.vendor == 'sqlite'", reason="SQLite has one writer at a time")
-
-
-def row(result: Any) -> JobRun:
-    return again(pk_of(result))
 
 
 def written(result: Any) -> list[int]:

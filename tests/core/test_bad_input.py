@@ -19,8 +19,10 @@ from django.utils import translation
 from groupjobs import control, ledger, registry
 from groupjobs.models import JobGroup, JobRun
 from groupjobs.store import Publication, Store
-from tests.core.rows import QUEUE, again, attempts, change, values
+from tests.core.ghosts import row
+from tests.core.rows import QUEUE, attempts, change, values
 from tests.core.serving import drain, ended, known, pk_of, serve, statuses, traces
+from tests.core.told import labels
 from tests.jobsapp import jobs
 from tests.jobsapp.models import Written
 from tests.servers.waiting import wait_until
@@ -31,14 +33,6 @@ Journal = Callable[[], list[list[Any]]]
 Batches = Callable[[], None]
 GONE = "tests.jobsapp.jobs.no_longer_there"
 HOUR = timedelta(hours=1)
-
-
-def row(result: Any) -> JobRun:
-    return again(pk_of(result))
-
-
-def labels(journal: Journal) -> list[Any]:
-    return [words[0] for words in journal()]
 
 
 def counted(run: Any) -> tuple[int, int, int]:

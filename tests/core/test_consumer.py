@@ -16,24 +16,18 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
 
 from groupjobs import conf, moves
-from groupjobs.models import JobProgress, JobRun
+from groupjobs.models import JobProgress
 from groupjobs.store import Store
-from tests.core.rows import QUEUE, again, attempts
+from tests.core.ghosts import row
+from tests.core.rows import QUEUE, attempts
 from tests.core.serving import Watched, drain, ended, pk_of, serve, serving, statuses, traces
+from tests.core.told import labels
 from tests.jobsapp import jobs
 from tests.servers.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Journal = Callable[[], list[list[Any]]]
 Batches = Callable[[], None]
-
-
-def row(result: Any) -> JobRun:
-    return again(pk_of(result))
-
-
-def labels(journal: Journal) -> list[Any]:
-    return [words[0] for words in journal()]
 
 
 def in_seconds(seconds: float) -> datetime:

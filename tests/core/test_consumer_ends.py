@@ -13,24 +13,17 @@ from typing import Any
 import pytest
 
 from groupjobs import control, ledger, moves, signals
-from groupjobs.models import JobRun
 from groupjobs.store import Store
-from tests.core.rows import QUEUE, again, attempts, change
+from tests.core.ghosts import row
+from tests.core.rows import QUEUE, attempts, change
 from tests.core.serving import drain, ended, pk_of, serve, serving, statuses, traces
+from tests.core.told import labels
 from tests.jobsapp import jobs
 from tests.servers.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Journal = Callable[[], list[list[Any]]]
 Batches = Callable[[], None]
-
-
-def row(result: Any) -> JobRun:
-    return again(pk_of(result))
-
-
-def labels(journal: Journal) -> list[Any]:
-    return [words[0] for words in journal()]
 
 
 def in_seconds(seconds: float) -> datetime:

@@ -20,22 +20,16 @@ from groupjobs.consumer import guard
 from groupjobs.consumer import serving as serving_module
 from groupjobs.models import JobRun
 from groupjobs.store import Store
-from tests.core.rows import again, attempts, values
+from tests.core.ghosts import row
+from tests.core.rows import attempts, values
 from tests.core.serving import drain, ended, new_worker, pk_of, serve, serving, statuses, traces
+from tests.core.told import labels
 from tests.jobsapp import jobs
 from tests.servers.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Journal = Callable[[], list[list[Any]]]
 Batches = Callable[[], None]
-
-
-def row(result: Any) -> JobRun:
-    return again(pk_of(result))
-
-
-def labels(journal: Journal) -> list[Any]:
-    return [words[0] for words in journal()]
 
 
 # --- long runs, stops, and the guard

@@ -13,7 +13,6 @@ from django.db.models import F
 
 from groupjobs import ledger, lifecycle, moves
 from groupjobs.ledger import Answer, Attempt, Settlement
-from groupjobs.models import JobRun
 from tests.core.rows import (
     QUEUE,
     again,
@@ -22,6 +21,7 @@ from tests.core.rows import (
     beginning,
     change,
     new,
+    outcomes,
     reroute,
     running,
     settle,
@@ -29,18 +29,6 @@ from tests.core.rows import (
 from tests.servers.wire import Proxy
 
 committed = pytest.mark.django_db(transaction=True)
-
-
-def outcomes(run: JobRun, fence: int = 40) -> dict[str, Settlement]:
-    log = Attempt(run.pk, fence, "failed", error_class="builtins.ValueError", message="no")
-    return {
-        "succeed": Settlement(run.pk, fence, "succeed", result='{"a": 1}'),
-        "fail": Settlement(run.pk, fence, "fail", error={"class": "E"}, failed=True, attempt=log),
-        "retry": Settlement(run.pk, fence, "retry", delay=30, failed=True, attempt=log),
-        "cancel": Settlement(run.pk, fence, "cancel", reason="no more"),
-        "abandon": Settlement(run.pk, fence, "abandon", reason="poison"),
-        "give_back": Settlement(run.pk, fence, "give_back", tried=False),
-    }
 
 
 def through(wire: Proxy, call: Callable[[], Any]) -> Any:

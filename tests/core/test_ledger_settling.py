@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
 from groupjobs import ledger
-from groupjobs.ledger import Answer, Attempt, Batch, Settlement
+from groupjobs.ledger import Answer, Batch, Settlement
 from groupjobs.models import JobRun
 from tests.core.rows import (
     NOOP,
@@ -22,6 +22,7 @@ from tests.core.rows import (
     again,
     attempts,
     change,
+    outcomes,
     race,
     running,
     settle,
@@ -31,18 +32,6 @@ from tests.core.rows import (
 committed = pytest.mark.django_db(transaction=True)
 rolled_back = pytest.mark.django_db
 ROUNDS = 8  # of each race
-
-
-def outcomes(run: JobRun, fence: int = 40) -> dict[str, Settlement]:
-    log = Attempt(run.pk, fence, "failed", error_class="builtins.ValueError", message="no")
-    return {
-        "succeed": Settlement(run.pk, fence, "succeed", result='{"a": 1}'),
-        "fail": Settlement(run.pk, fence, "fail", error={"class": "E"}, failed=True, attempt=log),
-        "retry": Settlement(run.pk, fence, "retry", delay=30, failed=True, attempt=log),
-        "cancel": Settlement(run.pk, fence, "cancel", reason="no more"),
-        "abandon": Settlement(run.pk, fence, "abandon", reason="poison"),
-        "give_back": Settlement(run.pk, fence, "give_back", tried=False),
-    }
 
 
 NAMES = tuple(outcomes(JobRun(id=1)))

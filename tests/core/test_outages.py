@@ -13,23 +13,19 @@ from django.db import connection, connections
 
 from groupjobs import recovery
 from groupjobs.consumer.patience import Patience
-from groupjobs.models import JobRun
 from groupjobs.recovery.sweep import try_to_sweep
 from groupjobs.store import Store
 from project.embedded import EmbeddedValkey
 from project.embedded_postgres import EmbeddedPostgres
-from tests.core.rows import QUEUE, again, attempts
-from tests.core.serving import Watched, drain, ended, pk_of, reopen, serve, serving, traces
+from tests.core.ghosts import row
+from tests.core.rows import QUEUE, attempts
+from tests.core.serving import Watched, drain, ended, reopen, serve, serving, traces
 from tests.jobsapp import jobs
 from tests.servers.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Journal = Callable[[], list[list[Any]]]
-
-
-def row(result: Any) -> JobRun:
-    return again(pk_of(result))
 
 
 def warnings(caplog: pytest.LogCaptureFixture, *about: str) -> list[str]:

@@ -21,6 +21,7 @@ from groupjobs.store import Publication, Store, store_for
 from tests.core.ghosts import begin, key, live, member, reserve, row, some, someone, taken, vanish
 from tests.core.rows import QUEUE, attempts, change, new, race, running
 from tests.core.serving import Watched, drain, known, pk_of, serve, serving, statuses, traces
+from tests.core.told import labels
 from tests.jobsapp import jobs
 from tests.servers.waiting import wait_until
 
@@ -33,10 +34,6 @@ ABANDON = Scope(abandon=True)
 def found(report: recovery.Report) -> dict[str, int]:
     """The counts that say that something was done."""
     return {name: count for name, count in report.counts.items() if count and name not in ("examined", "rung")}
-
-
-def labels(journal: Journal) -> list[Any]:
-    return [words[0] for words in journal()]
 
 
 def nothing_more() -> None:

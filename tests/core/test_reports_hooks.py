@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -19,37 +18,16 @@ from groupjobs import control, recovery, reports
 from groupjobs.models import JobRun
 from groupjobs.signals import run_abandoned
 from groupjobs.store import Store
-from tests.core.ghosts import begin, reserve, row, someone, vanish
+from tests.core.ghosts import abandoned, lost, row
 from tests.core.rows import QUEUE, change, race
 from tests.core.serving import drain, pk_of
+from tests.core.told import told
 from tests.jobsapp import jobs
 from tests.jobsapp.models import Written
 from tests.servers.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Journal = Callable[[], list[list[Any]]]
-
-
-def lost(store: Store, *results: Any) -> list[Any]:
-    """These runs, each begun alone by a worker that is no more."""
-    for result in results:
-        consumer = someone()
-        reservations = reserve(store, consumer, 1)
-        assert [reservation.run for reservation in reservations] == [pk_of(result)]
-        begin(consumer, reservations)
-        vanish(store, consumer)
-    return list(results)
-
-
-def abandoned(job: Any, count: int = 1, **kwargs: Any) -> list[JobRun]:
-    """Rows that were abandoned, of which nobody has been told."""
-    results = [job.enqueue(label=str(number), **kwargs) for number in range(count)]
-    return [change(row(result), status="ABANDONED", reason="too_many_losses") for result in results]
-
-
-def told(journal: Journal) -> Counter[int]:
-    """How often each run was reported."""
-    return Counter(words[1] for words in journal() if words[0] == "report")
 
 
 def due(run: Any) -> JobRun:

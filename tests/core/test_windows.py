@@ -15,8 +15,10 @@ from groupjobs import control, recovery
 from groupjobs.models import JobRun
 from groupjobs.store import Store, store_for
 from tests.core.dying import dies, survives
+from tests.core.ghosts import row
 from tests.core.rows import QUEUE, again, attempts
 from tests.core.serving import drain, ended, known, new_worker, pk_of, reopen, serve, statuses, traces
+from tests.core.told import labels
 from tests.jobsapp import jobs
 from tests.jobsapp.models import Written
 from tests.servers.waiting import wait_until
@@ -28,14 +30,6 @@ pytestmark = [
 
 Journal = Callable[[], list[list[Any]]]
 Death = Callable[[str], None]
-
-
-def row(result: Any) -> JobRun:
-    return again(pk_of(result))
-
-
-def labels(journal: Journal) -> list[Any]:
-    return [words[0] for words in journal()]
 
 
 def counted(run: Any) -> tuple[int, int, int]:

@@ -16,19 +16,12 @@ from tests.core.rows import aside, change, race
 from tests.core.serving import drain, serving
 from tests.jobsapp.models import Written
 from tests.semantics.jobs import coalesced, newest, once, other_once, sometimes_once
+from tests.semantics.seen import begins, row
 from tests.servers.waiting import wait_until
 
 several_writers = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time")
 
 Said = Callable[[], list[list[Any]]]
-
-
-def row(result: TaskResult[..., Any]) -> JobRun:
-    return JobRun.objects.get(pk=result.id)
-
-
-def begins(said: Said) -> list[str]:
-    return [line[1] for line in said() if line[0] == "begins"]
 
 
 def test_a_second_enqueue_answers_the_twin(store: Store, journal: Said) -> None:

@@ -10,25 +10,16 @@ import pytest
 from django.db import connection, transaction
 
 from groupjobs import control
-from groupjobs.compat import TaskResult
-from groupjobs.models import JobRun
 from groupjobs.store import Store
 from tests.core.rows import aside
 from tests.core.serving import drain, serving, statuses
 from tests.semantics.jobs import coalesced, newest, once
+from tests.semantics.seen import begins, row
 from tests.servers.waiting import wait_until
 
 several_writers = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time")
 
 Said = Callable[[], list[list[Any]]]
-
-
-def row(result: TaskResult[..., Any]) -> JobRun:
-    return JobRun.objects.get(pk=result.id)
-
-
-def begins(said: Said) -> list[str]:
-    return [line[1] for line in said() if line[0] == "begins"]
 
 
 # --- replace

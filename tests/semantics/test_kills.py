@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from groupjobs import control, recovery
-from groupjobs.compat import TaskResult, TaskResultStatus
+from groupjobs.compat import TaskResultStatus
 from groupjobs.models import JobGroup, JobRun
 from groupjobs.store import Consumer, Lease, Store, store_for
 from groupjobs.store.keys import line_name
@@ -22,21 +22,10 @@ from tests.conftest import StartWorker
 from tests.core.rows import QUEUE, again, running
 from tests.core.serving import drain, reopen
 from tests.semantics.jobs import deaf, hard_limited, in_time, stops_its_group
+from tests.semantics.seen import ended, outcomes, row
 from tests.servers.waiting import wait_until
 
 Said = Callable[[], list[list[Any]]]
-
-
-def row(result: TaskResult[..., Any]) -> JobRun:
-    return JobRun.objects.get(pk=result.id)
-
-
-def outcomes(run: JobRun) -> list[str]:
-    return list(run.attempt_log.order_by("fence").values_list("outcome", flat=True))
-
-
-def ended(*results: TaskResult[..., Any]) -> bool:
-    return all(row(result).finished_at for result in results)
 
 
 # --- hard time limits

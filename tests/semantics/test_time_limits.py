@@ -3,8 +3,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from groupjobs.compat import TaskResult
-from groupjobs.models import JobRun
 from groupjobs.store import Store
 from tests.core.serving import drain
 from tests.jobsapp.models import Written
@@ -15,20 +13,9 @@ from tests.semantics.jobs import (
     tidies_up,
     writes_for_ever,
 )
+from tests.semantics.seen import outcomes, row
 
 Said = Callable[[], list[list[Any]]]
-
-
-def row(result: TaskResult[..., Any]) -> JobRun:
-    return JobRun.objects.get(pk=result.id)
-
-
-def outcomes(run: JobRun) -> list[str]:
-    return list(run.attempt_log.order_by("fence").values_list("outcome", flat=True))
-
-
-def ended(*results: TaskResult[..., Any]) -> bool:
-    return all(row(result).finished_at for result in results)
 
 
 # --- soft

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 
+from groupjobs.consumer.pace import MOST
 from groupjobs.store import Consumer, Lease, Outcome, Publication, Store
 from groupjobs.store.replies import BadArgument, NewerFormat
 from groupjobs.store.scripts import VERBS, source
@@ -162,6 +163,18 @@ def test_a12_no_call_computes_for_ten_milliseconds_while_leases_are_healed(real:
     calls += [partial(real.step, Consumer("L", "live", 1), 1, 96)]
     for call in calls:
         assert computed(real, call) < 10, call
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not tell what a thread computed")
+def test_the_largest_batch_is_settled_and_the_next_reserved_within_ten_milliseconds(real: Store) -> None:
+    real.enqueue([Publication(run, f"g{run}") for run in range(1, 4 * MOST + 1)])
+    who, done = Consumer("L", "live", 1), list[Outcome]()
+    for number in range(1, 5):
+        call = partial(real.step, who, number, MOST, done)
+        assert computed(real, call) < 10
+        reply = call()  # the same number again: the same leases
+        assert len(reply.reservations) == MOST
+        done = [Outcome(r.run, r.fence, "done") for r in reply.reservations]
 
 
 def computed(store: Store, call: Callable[[], object]) -> float:
